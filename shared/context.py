@@ -1,0 +1,58 @@
+"""What the harness hands to a stage: storage, models, tenant, log, metrics, deadline, and nothing else.
+
+A stage is two functions, `setup(ctx: SetupContext)` and `handle(event, ctx: Context)`. Knows protocols only,
+so that importing it costs a stage nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from shared.storage.scoped import TenantStore
+    from shared.tenancy.tenant import Tenant
+
+A = TypeVar("A")
+
+
+class Models(Protocol):
+    """The registry as a stage sees it."""
+
+    def get(self, name: str, protocol: type[A]) -> A:
+        """The loaded adapter of a catalogue entry, loading it on first use. `protocol` is what it must satisfy."""
+        ...
+
+    def warm(self, *names: str) -> None:
+        """Load these and run one sample through each."""
+        ...
+
+
+class Metrics(Protocol):
+    def count(self, name: str, amount: float = 1.0, **labels: str) -> None: ...
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None: ...
+
+
+class Deadline(Protocol):
+    def remaining(self) -> float:
+        """Seconds left for this event."""
+        ...
+
+    def check(self) -> None:
+        """Raise DeadlineExceededError when no time is left; call it between long steps."""
+        ...
+
+
+class SetupContext(Protocol):
+    models: Models
+    log: logging.LoggerAdapter[logging.Logger]
+
+
+class Context(Protocol):
+    storage: TenantStore
+    models: Models
+    tenant: Tenant
+    log: logging.LoggerAdapter[logging.Logger]
+    metrics: Metrics
+    deadline: Deadline

@@ -1,0 +1,39 @@
+"""A tenant and its policy: plain data, decided on by pure code.
+
+Knows the error tree and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where finished, rejected and failed jobs are announced."""
+
+    url: str = ""
+    """https address; empty: nothing is sent."""
+    secret: str = field(default="", repr=False)
+    """Standard Webhooks secret, `whsec_` and base64; never logged."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    nsfw_threshold: float = 0.8
+    """open_nsfw score from which a picture is refused, 0..1 (Yahoo's note: above 0.8 is NSFW with high confidence)."""
+    max_pixels: int = 50_000_000
+    """Largest picture, width x height (an 8K frame is 33 million)."""
+    max_bytes: int = 50_000_000
+    """Largest uploaded file."""
+    link_seconds: int = 3600
+    """How long a result's link works, 60..604800 (the longest a presigned link can)."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    name: str
+    policy: Policy = field(default_factory=Policy)
+    webhook: Webhook = field(default_factory=Webhook)
+    key_digest: str = field(default="", repr=False)
+    """SHA-256 of the API key, hex. One key a tenant for now."""
