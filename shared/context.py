@@ -10,7 +10,9 @@ import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from shared.storage.protocol import ObjectStore
     from shared.storage.scoped import TenantStore
+    from shared.tenancy.directory import Directory
     from shared.tenancy.tenant import Tenant
 
 A = TypeVar("A")
@@ -56,3 +58,23 @@ class Context(Protocol):
     log: logging.LoggerAdapter[logging.Logger]
     metrics: Metrics
     deadline: Deadline
+
+
+class FrontContext(Protocol):
+    """What a stage with `FRONT_DOOR = True` gets: it meets events before anyone knows whose they are."""
+
+    store: ObjectStore
+    tenants: Directory
+    bucket: str
+    """The bucket that upload notifications must name."""
+    key_prefix: str
+    """What stands before our keys in that bucket; empty, or ending in `/`."""
+    grace_seconds: float
+    """How long after an upload an unknown tenant, or a picture that a manifest names, may still come to be."""
+    log: logging.LoggerAdapter[logging.Logger]
+    metrics: Metrics
+    deadline: Deadline
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...

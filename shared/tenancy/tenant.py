@@ -5,7 +5,11 @@ Knows the error tree and nothing else.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+
+NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+"""A DNS label of at most 40 characters, so that a name fits into keys, labels and namespaces."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,8 @@ class Webhook:
     """https address; empty: nothing is sent."""
     secret: str = field(default="", repr=False)
     """Standard Webhooks secret, `whsec_` and base64; never logged."""
+    allow_local: bool = False
+    """Also plain http and addresses of this machine: for trying out webhooks on one's own desk, never in a cloud."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,23 @@
+"""What a front door hands to the harness: one event to publish, and for whom.
+
+Knows the payloads and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.events.payloads import Failure, Job, Rejection
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A door yields these one by one, and goes on only after the harness has published the one before.
+
+    Publishing the same one twice is harmless: `cause` decides the event's id, and the broker drops a repeated id.
+    """
+
+    tenant: str
+    payload: Job | Rejection | Failure
+    cause: str
+    """What the event's id is made from: the same cause and outcome always give the same id."""
