@@ -51,9 +51,7 @@ class ObjectStore(Protocol):
 
     def head(self, key: str) -> ObjectInfo: ...
 
-    def put(
-        self, key: str, data: bytes, *, content_type: str = ..., metadata: Mapping[str, str] = ...
-    ) -> ObjectInfo:
+    def put(self, key: str, data: bytes, *, content_type: str = ..., metadata: Mapping[str, str] = ...) -> ObjectInfo:
         """Write unconditionally; readers see the old or the new object, never a part."""
         ...
 

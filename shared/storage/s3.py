@@ -1,0 +1,263 @@
+"""The object store on S3 or anything that speaks it with conditional writes. The only importer of boto3.
+
+boto3's own retries are off: tenacity retries what may pass (throttling, 5xx, dropped connections), never what will
+not (403, 404, 412), and the error tree tells them apart. Endpoint, region and credentials are boto3's own settings
+(AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, ...).
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
+
+import boto3
+from boto3.exceptions import S3UploadFailedError
+from boto3.s3.transfer import TransferConfig
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    ResponseStreamingError,
+)
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from shared.errors import (
+    ObjectNotFoundError,
+    PayloadTooLargeError,
+    PreconditionFailedError,
+    StorageError,
+    StoreAccessDeniedError,
+    StoreUnavailableError,
+    WakeswapError,
+)
+from shared.storage import keys
+from shared.storage.protocol import ObjectInfo, Page
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef, ResponseMetadataTypeDef
+
+T = TypeVar("T")
+BINARY = "application/octet-stream"
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
+_ATTEMPTS = 4
+_NONCE = "wakeswap-write"
+_PART = 16 * 1024 * 1024
+"""Bytes a multipart part; S3 allows 5 MiB to 5 GiB."""
+_PASSING = (ConnectionError, HTTPClientError, ReadTimeoutError, IncompleteReadError, ResponseStreamingError)
+_CONFIG = Config(
+    signature_version="s3v4",
+    s3={"addressing_style": "path"},
+    retries={"total_max_attempts": 1},
+    connect_timeout=5,
+    read_timeout=60,
+    max_pool_connections=32,
+    # checksums only where the operation demands one: some S3 servers send a whole object's CRC with a part of it
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
+)
+# awscrt's transfer client ignores a custom endpoint (boto3 issue 4839)
+_TRANSFER = TransferConfig(
+    multipart_threshold=_PART, multipart_chunksize=_PART, max_concurrency=4, preferred_transfer_client="classic"
+)
+_client_lock = threading.Lock()
+
+
+class S3Store:
+    """ObjectStore on one bucket."""
+
+    def __init__(self, bucket: str) -> None:
+        self.bucket = bucket
+
+    @cached_property
+    def _client(self) -> S3Client:
+        with _client_lock:  # boto3's default session is not safe to build clients from in several threads
+            return boto3.client("s3", config=_CONFIG)
+
+    def get(self, key: str, *, limit: int | None = None) -> tuple[bytes, ObjectInfo]:
+        keys.check(key)
+
+        def read() -> tuple[bytes, ObjectInfo]:
+            answer = self._client.get_object(Bucket=self.bucket, Key=key)
+            with answer["Body"] as body:
+                if limit is not None and answer["ContentLength"] > limit:
+                    raise PayloadTooLargeError(f"The object is over {limit} bytes.")
+                data = body.read()
+            if len(data) != answer["ContentLength"]:
+                raise StoreUnavailableError("The object came cut off.")
+            return data, _info(key, answer)
+
+        return self._try(key, read)
+
+    def head(self, key: str) -> ObjectInfo:
+        keys.check(key)
+        return self._try(key, lambda: _info(key, self._client.head_object(Bucket=self.bucket, Key=key)))
+
+    def put(
+        self, key: str, data: bytes, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
+    ) -> ObjectInfo:
+        return self._write(key, data, content_type, metadata, {})
+
+    def create(
+        self, key: str, data: bytes, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
+    ) -> ObjectInfo:
+        return self._write(key, data, content_type, metadata, {"IfNoneMatch": "*"})
+
+    def replace(
+        self, key: str, data: bytes, etag: str, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
+    ) -> ObjectInfo:
+        try:
+            return self._write(key, data, content_type, metadata, {"IfMatch": etag})
+        except ObjectNotFoundError:  # S3 answers 404 to If-Match on a missing object
+            raise PreconditionFailedError(f"{key} does not exist.") from None
+
+    def delete(self, key: str) -> None:
+        keys.check(key)
+        self._try(key, lambda: self._client.delete_object(Bucket=self.bucket, Key=key))
+
+    def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page:
+        answer = self._try(
+            prefix,
+            lambda: self._client.list_objects_v2(
+                Bucket=self.bucket, Prefix=prefix, StartAfter=cursor, MaxKeys=limit, Delimiter=delimiter
+            ),
+        )
+        objects = tuple(
+            ObjectInfo(item["Key"], item["Size"], item["ETag"], item["LastModified"].timestamp())
+            for item in answer.get("Contents", [])
+        )
+        prefixes = tuple(item["Prefix"] for item in answer.get("CommonPrefixes", []))
+        last = max(
+            [item.key for item in objects[-1:]] + [prefix + "\U0010ffff" for prefix in prefixes[-1:]], default=""
+        )
+        return Page(objects, prefixes, last if answer["IsTruncated"] else "")
+
+    def upload(
+        self, path: Path, key: str, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
+    ) -> ObjectInfo:
+        keys.check(key)
+        extra = {"ContentType": content_type, "Metadata": dict(metadata)}
+        self._try(key, lambda: self._client.upload_file(str(path), self.bucket, key, ExtraArgs=extra, Config=_TRANSFER))
+        return self.head(key)
+
+    def download(self, key: str, path: Path) -> ObjectInfo:
+        info = self.head(key)
+        part = path.with_name(f".{path.name}.part")
+        try:
+            self._try(key, lambda: self._client.download_file(self.bucket, key, str(part), Config=_TRANSFER))
+            if part.stat().st_size != info.size:
+                raise StoreUnavailableError("The object came cut off.")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        return info
+
+    def link(self, key: str, seconds: int, *, filename: str = "") -> str:
+        keys.check(key)
+        params = {"Bucket": self.bucket, "Key": key}
+        if filename:
+            params["ResponseContentDisposition"] = f'attachment; filename="{filename}"'
+        return self._client.generate_presigned_url("get_object", Params=params, ExpiresIn=seconds)
+
+    def _write(
+        self, key: str, data: bytes, content_type: str, metadata: Mapping[str, str], condition: Mapping[str, str]
+    ) -> ObjectInfo:
+        keys.check(key)
+        # tells our own write from another's when the answer to it was lost and the second try meets a 412
+        nonce = {_NONCE: uuid.uuid4().hex} if condition else {}
+        arguments = {"ContentType": content_type, "Metadata": {**metadata, **nonce}, **condition}
+
+        def write() -> ObjectInfo:
+            answer = self._client.put_object(Bucket=self.bucket, Key=key, Body=data, **arguments)  # type: ignore[arg-type]
+            return ObjectInfo(key, len(data), answer["ETag"], _date(answer["ResponseMetadata"]), content_type, metadata)
+
+        try:
+            return self._try(key, write)
+        except PreconditionFailedError:
+            if nonce and self._nonce_of(key) == nonce[_NONCE]:
+                return self.head(key)
+            raise
+
+    def _nonce_of(self, key: str) -> str:
+        try:
+            return self._try(key, lambda: self._client.head_object(Bucket=self.bucket, Key=key))["Metadata"].get(
+                _NONCE, ""
+            )
+        except ObjectNotFoundError:
+            return ""
+
+    def _try(self, key: str, call: Callable[[], T]) -> T:
+        @retry(
+            retry=retry_if_exception_type(StoreUnavailableError),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.2, max=5),
+            reraise=True,
+        )
+        def attempt() -> T:
+            try:
+                return call()
+            except ClientError as error:
+                raise _translated(key, error) from error
+            except S3UploadFailedError as error:
+                cause = error.__context__
+                raise _translated(key, cause) if isinstance(cause, ClientError) else StoreUnavailableError() from error
+            except _PASSING as error:
+                raise StoreUnavailableError("The object store did not answer.") from error
+            except BotoCoreError as error:
+                raise StorageError(f"The object store client failed: {type(error).__name__}.") from error
+
+        return attempt()
+
+
+def _translated(key: str, error: ClientError) -> WakeswapError:
+    """S3's answer as one of our errors; only StoreUnavailableError is worth another try."""
+    code = error.response["Error"]["Code"]
+    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+    if status == HTTPStatus.NOT_FOUND:
+        return (
+            StorageError("The bucket does not exist.")
+            if code == "NoSuchBucket"
+            else ObjectNotFoundError(f"No object {key}.")
+        )
+    if status == HTTPStatus.PRECONDITION_FAILED:
+        return PreconditionFailedError(f"{key} was changed by another writer.")
+    if code == "RequestTimeTooSkewed":
+        return StoreAccessDeniedError("The store refuses the request because this machine's clock is wrong.")
+    if status in (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.TEMPORARY_REDIRECT):
+        return StorageError("The bucket lies in another region; set AWS_REGION to it.")
+    if status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED) or code in ("ExpiredToken", "InvalidToken"):
+        return StoreAccessDeniedError(f"The store refuses access ({code}).")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in (
+        HTTPStatus.CONFLICT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.REQUEST_TIMEOUT,
+    ):
+        return StoreUnavailableError(f"The store is not available ({code}).")
+    return StorageError(f"The store refuses the request ({code}).")
+
+
+def _info(key: str, answer: GetObjectOutputTypeDef | HeadObjectOutputTypeDef) -> ObjectInfo:
+    metadata = {name: value for name, value in answer["Metadata"].items() if name != _NONCE}
+    return ObjectInfo(
+        key,
+        answer["ContentLength"],
+        answer["ETag"],
+        answer["LastModified"].timestamp(),
+        answer.get("ContentType", BINARY),
+        MappingProxyType(metadata),
+    )
+
+
+def _date(answer: ResponseMetadataTypeDef) -> float:
+    return parsedate_to_datetime(answer["HTTPHeaders"]["date"]).timestamp()
