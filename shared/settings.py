@@ -1,0 +1,224 @@
+"""Everything that can be configured: typed, read from the environment once, documented where it is declared.
+
+An empty variable counts as unset. A variable that starts with WAKESWAP_ and is not declared here is an error,
+so that a misspelt setting never falls back to its default in silence. docs/settings.md is made from this
+module by `python docs/generate.py`. Knows the standard library and the error tree.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from shared.errors import ConfigError, JsonValue
+
+T = TypeVar("T")
+
+PREFIX = "WAKESWAP_"
+MODEL_CACHE = Path(".wakeswap/models")
+
+
+def _env(variable: str, read: Callable[[str], T], default: T, *, secret: bool = False) -> T:
+    """A field read from `variable`; a secret one is never shown, neither by repr nor in an error."""
+    metadata = {"variable": variable, "read": read, "default": default, "secret": secret}
+    return field(default_factory=lambda: default, metadata=metadata, repr=not secret)
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def read(value: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,15}", value) or not lowest <= int(value) <= highest:
+            raise ValueError(f"is not a whole number from {lowest} to {highest}")
+        return int(value)
+
+    return read
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in allowed:
+            raise ValueError(f"is not one of {', '.join(allowed)}")
+        return value
+
+    return read
+
+
+def _store_url(value: str) -> str:
+    if not re.fullmatch(r"file:.+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", value):
+        raise ValueError("is neither file:<folder> nor s3://<bucket>[/<prefix>]")
+    return value
+
+
+def _web_url(value: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+.*", value):
+        raise ValueError("is not an http or https address")
+    return value
+
+
+def _tenants(value: str) -> Mapping[str, dict[str, JsonValue]]:
+    try:
+        document = json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError("is not JSON") from None
+    if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
+        raise ValueError("is not a JSON object that holds one object for each tenant")
+    return document
+
+
+def _pairs(value: str) -> Mapping[str, str]:
+    pairs: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in value.split(","))):
+        tenant, equals, secret = entry.partition("=")
+        if not tenant or not equals or not secret:
+            raise ValueError("is not a list of tenant=value, separated by commas")
+        if tenant in pairs:
+            raise ValueError(f"names the tenant {tenant!r} twice")
+        pairs[tenant] = secret
+    return pairs
+
+
+def _keys(value: str) -> Mapping[str, str]:
+    pairs = _pairs(value)
+    if len(set(pairs.values())) < len(pairs):
+        raise ValueError("gives two tenants the same key")
+    return pairs
+
+
+def _webhook_secrets(value: str) -> Mapping[str, str]:
+    pairs = _pairs(value)
+    for tenant, secret in pairs.items():
+        try:
+            decoded = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        except binascii.Error:
+            decoded = b""
+        if not secret.startswith("whsec_") or not decoded:
+            raise ValueError(f"does not hold whsec_ and base64 for the tenant {tenant!r}")
+    return pairs
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """The object store."""
+
+    url: str = _env("WAKESWAP_STORE_URL", _store_url, "file:.wakeswap/objects")
+    """`file:<folder>` or `s3://<bucket>[/<prefix>]`. Endpoint and credentials of S3 are boto3's own variables."""
+    secret_key: str = _env("AWS_SECRET_ACCESS_KEY", _text, "", secret=True)
+    """Read by boto3 itself; kept here only so that no log line shows it."""
+    session_token: str = _env("AWS_SESSION_TOKEN", _text, "", secret=True)
+    """Read by boto3 itself; kept here only so that no log line shows it."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Which models, and where their files are kept."""
+
+    cache: Path = _env("WAKESWAP_MODEL_CACHE", Path, MODEL_CACHE)  # noqa: RUF009 - a Path is immutable
+    """Folder of the node's model cache; pods of one node may share it."""
+    bucket: str = _env("WAKESWAP_MODEL_BUCKET", _store_url, "")
+    """Store URL of the model bucket, asked before the models' own sources. Empty: there is none."""
+    detector: str = _env("WAKESWAP_DETECTOR", _text, "centerface")
+    """Catalogue name of the face detector."""
+    landmarker: str = _env("WAKESWAP_LANDMARKER", _text, "face_mesh")
+    """Catalogue name of the landmark model."""
+    moderator: str = _env("WAKESWAP_MODERATOR", _text, "open_nsfw")
+    """Catalogue name of the moderation model."""
+
+
+@dataclass(frozen=True)
+class ServingSettings:
+    """The process that serves one stage."""
+
+    port: int = _env("PORT", _whole(1, 65535), 8080)
+    """Port to listen on; Knative sets it."""
+    service: str = _env("K_SERVICE", _text, "")
+    """Name of the Service; Knative sets it."""
+    sink: str = _env("K_SINK", _web_url, "")
+    """Where a stage publishes events outside of a reply; a SinkBinding sets it. Empty: replies only."""
+    concurrency: int = _env("WAKESWAP_CONCURRENCY", _whole(1, 1000), 1)
+    """Events worked on at once by one process (threads); equals the Service's containerConcurrency."""
+    timeout_seconds: int = _env("WAKESWAP_TIMEOUT_SECONDS", _whole(1, 86400), 300)
+    """Seconds one event may take; equals the Service's timeoutSeconds."""
+    lease_seconds: int = _env("WAKESWAP_LEASE_SECONDS", _whole(1, 3600), 15)
+    """Seconds after which the work of a process that died may be taken over; renewed every third of it."""
+    max_body_bytes: int = _env("WAKESWAP_MAX_BODY_BYTES", _whole(1024, 10**12), 110_000_000)
+    """Largest request of the HTTP API in bytes: two pictures of 50 MB and their form fields."""
+    max_event_bytes: int = _env("WAKESWAP_MAX_EVENT_BYTES", _whole(1024, 10**9), 1_048_576)
+    """Largest event or notification taken in, in bytes (SQS and SNS carry up to 1 MiB; ours stay under 64 KiB)."""
+    log_level: str = _env("WAKESWAP_LOG_LEVEL", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
+    """Least severe level that is logged: DEBUG, INFO, WARNING or ERROR."""
+
+
+@dataclass(frozen=True)
+class TenantSettings:
+    """Who may use the system. Names only here; `shared.tenancy` makes tenants of them."""
+
+    tenants: Mapping[str, dict[str, JsonValue]] = _env("WAKESWAP_TENANTS", _tenants, {})
+    """JSON: `{"<tenant>": {"policy": {...}, "webhook": {"url": "https://..."}}}`, every part optional."""
+    api_keys: Mapping[str, str] = _env("WAKESWAP_API_KEYS", _keys, {}, secret=True)
+    """`tenant=key[,tenant=key]`: the bearer keys of the HTTP API. Only intake needs it."""
+    webhook_secrets: Mapping[str, str] = _env("WAKESWAP_WEBHOOK_SECRETS", _webhook_secrets, {}, secret=True)
+    """`tenant=whsec_<base64>[,...]`: what webhooks are signed with. Only notify needs it."""
+    notification_token: str = _env("WAKESWAP_NOTIFICATION_TOKEN", _text, "", secret=True)
+    """Bearer token that bucket notifications bring to /events/s3. Empty: that door is closed."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    store: StoreSettings = field(default_factory=StoreSettings)
+    models: ModelSettings = field(default_factory=ModelSettings)
+    serving: ServingSettings = field(default_factory=ServingSettings)
+    tenants: TenantSettings = field(default_factory=TenantSettings)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Settings:
+        """Raises ConfigError naming the variable that is unknown or has a value that cannot work."""
+        _refuse_unknown(environ)
+        return cls(
+            store=StoreSettings(**_values(fields(StoreSettings), environ)),
+            models=ModelSettings(**_values(fields(ModelSettings), environ)),
+            serving=ServingSettings(**_values(fields(ServingSettings), environ)),
+            tenants=TenantSettings(**_values(fields(TenantSettings), environ)),
+        )
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every value that must never be shown, for the log's redaction."""
+        tenants, store = self.tenants, self.store
+        values = [*tenants.api_keys.values(), *tenants.webhook_secrets.values(), tenants.notification_token]
+        return tuple(filter(None, [*values, store.secret_key, store.session_token]))
+
+
+GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings)
+
+
+def _values(items: tuple[Field[Any], ...], environ: Mapping[str, str]) -> dict[str, Any]:
+    """What the environment sets; an empty variable counts as unset."""
+    texts = {item: environ.get(item.metadata["variable"], "") for item in items}
+    return {item.name: _read(item.metadata, text) for item, text in texts.items() if text}
+
+
+def _read(metadata: Mapping[str, object], text: str) -> object:
+    variable = metadata["variable"]
+    read = cast(Callable[[str], object], metadata["read"])
+    try:
+        return read(text)
+    except ValueError as error:
+        shown = "The value" if metadata["secret"] else repr(text[:200])
+        raise ConfigError(f"{variable}: {shown} {error}.", context={"variable": str(variable)}) from None
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = [str(item.metadata["variable"]) for group in GROUPS for item in fields(group)]
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
+            raise ConfigError(f"{name} is not a setting; the nearest is {nearest}.", context={"variable": name})
