@@ -7,17 +7,14 @@ module by `python docs/generate.py`. Knows the standard library and the error tr
 
 from __future__ import annotations
 
-import base64
-import binascii
 import difflib
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from shared.errors import ConfigError, JsonValue
+from shared.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -63,47 +60,6 @@ def _web_url(value: str) -> str:
     if not re.fullmatch(r"https?://[^\s/]+.*", value):
         raise ValueError("is not an http or https address")
     return value
-
-
-def _tenants(value: str) -> Mapping[str, dict[str, JsonValue]]:
-    try:
-        document = json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError("is not JSON") from None
-    if not isinstance(document, dict) or not all(isinstance(entry, dict) for entry in document.values()):
-        raise ValueError("is not a JSON object that holds one object for each tenant")
-    return document
-
-
-def _pairs(value: str) -> Mapping[str, str]:
-    pairs: dict[str, str] = {}
-    for entry in filter(None, (part.strip() for part in value.split(","))):
-        tenant, equals, secret = entry.partition("=")
-        if not tenant or not equals or not secret:
-            raise ValueError("is not a list of tenant=value, separated by commas")
-        if tenant in pairs:
-            raise ValueError(f"names the tenant {tenant!r} twice")
-        pairs[tenant] = secret
-    return pairs
-
-
-def _keys(value: str) -> Mapping[str, str]:
-    pairs = _pairs(value)
-    if len(set(pairs.values())) < len(pairs):
-        raise ValueError("gives two tenants the same key")
-    return pairs
-
-
-def _webhook_secrets(value: str) -> Mapping[str, str]:
-    pairs = _pairs(value)
-    for tenant, secret in pairs.items():
-        try:
-            decoded = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-        except binascii.Error:
-            decoded = b""
-        if not secret.startswith("whsec_") or not decoded:
-            raise ValueError(f"does not hold whsec_ and base64 for the tenant {tenant!r}")
-    return pairs
 
 
 @dataclass(frozen=True)
@@ -160,13 +116,13 @@ class ServingSettings:
 
 @dataclass(frozen=True)
 class TenantSettings:
-    """Who may use the system. Names only here; `shared.tenancy` makes tenants of them."""
+    """Who may use the system. Texts as they are set; `shared.tenancy.directory` reads and checks them."""
 
-    tenants: Mapping[str, dict[str, JsonValue]] = _env("WAKESWAP_TENANTS", _tenants, {})
+    tenants: str = _env("WAKESWAP_TENANTS", _text, "")
     """JSON: `{"<tenant>": {"policy": {...}, "webhook": {"url": "https://..."}}}`, every part optional."""
-    api_keys: Mapping[str, str] = _env("WAKESWAP_API_KEYS", _keys, {}, secret=True)
+    api_keys: str = _env("WAKESWAP_API_KEYS", _text, "", secret=True)
     """`tenant=key[,tenant=key]`: the bearer keys of the HTTP API. Only intake needs it."""
-    webhook_secrets: Mapping[str, str] = _env("WAKESWAP_WEBHOOK_SECRETS", _webhook_secrets, {}, secret=True)
+    webhook_secrets: str = _env("WAKESWAP_WEBHOOK_SECRETS", _text, "", secret=True)
     """`tenant=whsec_<base64>[,...]`: what webhooks are signed with. Only notify needs it."""
     notification_token: str = _env("WAKESWAP_NOTIFICATION_TOKEN", _text, "", secret=True)
     """Bearer token that bucket notifications bring to /events/s3. Empty: that door is closed."""
@@ -193,8 +149,9 @@ class Settings:
     def secrets(self) -> tuple[str, ...]:
         """Every value that must never be shown, for the log's redaction."""
         tenants, store = self.tenants, self.store
-        values = [*tenants.api_keys.values(), *tenants.webhook_secrets.values(), tenants.notification_token]
-        return tuple(filter(None, [*values, store.secret_key, store.session_token]))
+        entries = f"{tenants.api_keys},{tenants.webhook_secrets}".split(",")
+        values = [entry.partition("=")[2].strip() for entry in entries]
+        return tuple(filter(None, [*values, tenants.notification_token, store.secret_key, store.session_token]))
 
 
 GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings)
