@@ -30,14 +30,14 @@ class ObjectInfo:
 
 @dataclass(frozen=True)
 class Page:
-    """One page of a listing, keys in UTF-8 byte order."""
+    """One page of a listing, keys in UTF-8 byte order (some S3 servers sort folder by folder instead)."""
 
     objects: tuple[ObjectInfo, ...]
     """Without content type and metadata (a listing does not carry them)."""
     prefixes: tuple[str, ...]
     """Common prefixes, each ending in the delimiter; empty without one."""
     cursor: str
-    """Pass as `cursor` for the next page; empty when this was the last."""
+    """Opaque; pass as `cursor` for the next page. Empty when this was the last."""
 
 
 class ObjectStore(Protocol):

@@ -15,7 +15,7 @@ from functools import cached_property
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import boto3
 from boto3.exceptions import S3UploadFailedError
@@ -74,6 +74,10 @@ _TRANSFER = TransferConfig(
 _client_lock = threading.Lock()
 
 
+class _Continuation(TypedDict, total=False):
+    ContinuationToken: str
+
+
 class S3Store:
     """ObjectStore on one bucket."""
 
@@ -127,10 +131,11 @@ class S3Store:
         self._try(key, lambda: self._client.delete_object(Bucket=self.bucket, Key=key))
 
     def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page:
+        more: _Continuation = {"ContinuationToken": cursor} if cursor else {}
         answer = self._try(
             prefix,
             lambda: self._client.list_objects_v2(
-                Bucket=self.bucket, Prefix=prefix, StartAfter=cursor, MaxKeys=limit, Delimiter=delimiter
+                Bucket=self.bucket, Prefix=prefix, MaxKeys=limit, Delimiter=delimiter, **more
             ),
         )
         objects = tuple(
@@ -138,10 +143,7 @@ class S3Store:
             for item in answer.get("Contents", [])
         )
         prefixes = tuple(item["Prefix"] for item in answer.get("CommonPrefixes", []))
-        last = max(
-            [item.key for item in objects[-1:]] + [prefix + "\U0010ffff" for prefix in prefixes[-1:]], default=""
-        )
-        return Page(objects, prefixes, last if answer["IsTruncated"] else "")
+        return Page(objects, prefixes, answer.get("NextContinuationToken", ""))
 
     def upload(
         self, path: Path, key: str, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
