@@ -239,6 +239,22 @@ class BusyError(TransientError):
     title = "Already being worked on"
 
 
+class OverloadedError(TransientError):
+    """Every slot of this process is taken; another process, or this one in a moment, has room."""
+
+    code = "overloaded"
+    title = "All slots are taken"
+    retry_after = 1
+
+
+class MethodNotAllowedError(RequestError):
+    """The path exists, the method does not."""
+
+    status = 405
+    code = "method_not_allowed"
+    title = "Method not allowed"
+
+
 class StoppingError(TransientError):
     code = "stopping"
     title = "This process is shutting down"
