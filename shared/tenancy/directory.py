@@ -5,6 +5,7 @@ Knows the error tree and plain text; the settings hand over the text, this modul
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
@@ -35,7 +36,7 @@ class Directory:
         Digests are compared, each in constant time and all of them, so that neither the length nor the place of
         a match shows in the time taken. Raises UnauthorizedError without saying why.
         """
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        digest = _digest(key)
         found = [tenant for tenant in self._tenants.values() if hmac.compare_digest(tenant.key_digest, digest)]
         if len(found) != 1:
             raise UnauthorizedError
@@ -50,11 +51,11 @@ def load(tenants: str, api_keys: str = "", webhook_secrets: str = "") -> Directo
     """
     found = {name: _tenant(name, entry) for name, entry in _object("tenants", _json(tenants)).items()}
     for name, key in pairs("api_keys", api_keys).items():
-        found[name] = replace(_known(found, "api_keys", name), key_digest=hashlib.sha256(key.encode()).hexdigest())
+        found[name] = replace(_known(found, "api_keys", name), key_digest=_digest(key))
     for name, secret in pairs("webhook_secrets", webhook_secrets).items():
         tenant = _known(found, "webhook_secrets", name)
         found[name] = replace(tenant, webhook=replace(tenant.webhook, secret=secret))
-    _distinct(found)
+    _check(found)
     return Directory(found)
 
 
@@ -105,7 +106,23 @@ def _known(found: Mapping[str, Tenant], field: str, name: str) -> Tenant:
     return found[name]
 
 
-def _distinct(found: Mapping[str, Tenant]) -> None:
+def _check(found: Mapping[str, Tenant]) -> None:
     digests = [tenant.key_digest for tenant in found.values() if tenant.key_digest]
     if len(digests) != len(set(digests)):
         raise ConfigError("Two tenants have the same key.", context={"field": "api_keys"})
+    for tenant in found.values():
+        if tenant.webhook.secret and not _signing(tenant.webhook.secret):
+            where = f"webhook_secrets.{tenant.name}"
+            raise ConfigError("Must be whsec_ and 24 to 64 bytes in base64.", context={"field": where})
+
+
+def _signing(secret: str) -> bool:
+    """Whether this can sign: Standard Webhooks asks for 24 to 64 random bytes."""
+    try:
+        return secret.startswith("whsec_") and 24 <= len(base64.b64decode(secret[6:], validate=True)) <= 64
+    except ValueError:
+        return False
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()

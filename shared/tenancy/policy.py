@@ -45,10 +45,9 @@ def _number(where: str, name: str, value: JsonValue, *, whole: bool) -> float:
     low, high = RANGES[name]
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         raise ConfigError(f"Must be a {'whole ' if whole else ''}number.", context={"field": f"{where}.{name}"})
-    number = float(value)
-    if not low <= number <= high:
+    if not low <= value <= high:
         raise ConfigError(f"Must be from {low} to {high}.", context={"field": f"{where}.{name}"})
-    return number
+    return float(value)
 
 
 def _no_more(where: str, table: Mapping[str, JsonValue], known: set[str]) -> None:
