@@ -260,6 +260,14 @@ class StoppingError(TransientError):
     title = "This process is shutting down"
 
 
+class SetupFailedError(TransientError):
+    """A stage cannot start. Never permanent to the broker: the events wait until an operator has mended it."""
+
+    code = "setup_failed"
+    title = "The stage could not start"
+    retry_after = 10
+
+
 class DeadlineExceededError(TransientError):
     code = "deadline_exceeded"
     title = "Not finished in time"
