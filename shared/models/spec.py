@@ -1,0 +1,61 @@
+"""What the catalogue says about one model or one group of sample pictures. Plain frozen data; knows no file system."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from shared.vision.protocols import Parameter
+
+Commercial = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True)
+class FileSpec:
+    """One file as the adapter opens it."""
+
+    name: str
+    """A plain file name, unique within its model."""
+    size: int
+    """Bytes."""
+    sha256: str
+    """Of the final file, lower-case hex."""
+    sources: tuple[str, ...] = ()
+    """Where it comes from, in order; grammar in `shared.models.sources`."""
+    source_sha256: str = ""
+    """Of what the sources give, when `convert` makes the final file from it."""
+    convert: str = ""
+    """"module:function" with (source: Path, target: Path) -> None, or empty."""
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files that belong together: fetched, published and removed as one."""
+
+    name: str
+    licence: str
+    files: tuple[FileSpec, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over names and digests (in `sha256sum` form): one name for exactly these bytes."""
+        listing = "".join(f"{file.sha256}  {file.name}\n" for file in sorted(self.files, key=lambda file: file.name))
+        return hashlib.sha256(listing.encode()).hexdigest()
+
+    @property
+    def folder(self) -> str:
+        """The set's folder in a cache: readable, and another one for every version."""
+        return f"{self.name}-{self.digest[:16]}"
+
+
+@dataclass(frozen=True)
+class ModelSpec(FileSet):
+    role: str
+    adapter: str
+    """"module:Class"."""
+    vendor: str
+    commercial: Commercial
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)

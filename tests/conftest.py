@@ -1,0 +1,42 @@
+"""What every test may use: the real models and the sample pictures, fetched once into a folder outside of git.
+
+The folder is the working copy's own `.wakeswap/models`, so that a second run fetches nothing; parallel pytest
+workers share it (the cache has one downloader at a time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from shared.models import catalog
+from shared.models.cache import ModelCache
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def model_cache() -> ModelCache:
+    return ModelCache(ROOT / ".wakeswap" / "models")
+
+
+@pytest.fixture(scope="session")
+def model_files(model_cache: ModelCache) -> Callable[[str], Mapping[str, Path]]:
+    """`model_files("centerface")["centerface.onnx"]`: the files of a catalogue model."""
+    return lambda name: model_cache.ensure(catalog.default().model(name))
+
+
+@pytest.fixture(scope="session")
+def sample(model_cache: ModelCache) -> Callable[[str], Path]:
+    """`sample("astronaut")`: path of a sample picture (astronaut, t1, hanks) by its name without suffix."""
+
+    def path(name: str) -> Path:
+        for group in catalog.default().samples.values():
+            for file in group.files:
+                if Path(file.name).stem == name:
+                    return model_cache.ensure(group)[file.name]
+        raise LookupError(f"no sample picture is called {name}")
+
+    return path
