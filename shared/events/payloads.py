@@ -93,6 +93,8 @@ class Faces:
     """In the documented order: left to right by the centre, then top to bottom."""
     landmarks: ObjectRef
     """`.npz`: `source` float32 [468, 3] and `target` float32 [N, 468, 3], pixels of the upright pictures."""
+    source: int = 0
+    """Index into `request.source` of the picture whose face is used."""
 
 
 @dataclass(frozen=True)

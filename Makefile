@@ -1,0 +1,55 @@
+# `make run` shows it work, `make up` keeps it running, `make check` before a commit, `make test` is what CI runs.
+# Needs Python 3.11 or newer with pip and venv; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REQUIREMENTS := requirements.txt $(wildcard functions/*/requirements.txt) model-warmup/requirements.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help run up models check fix test docs clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/.installed: $(REQUIREMENTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.tests-installed: $(VENV)/.installed tests/requirements.txt
+	$(BIN)/pip install --disable-pip-version-check -r tests/requirements.txt
+	@touch $@
+
+models: $(VENV)/.installed ## fetch the default models into .wakeswap/models
+	@WAKESWAP_MODEL_CACHE=.wakeswap/models $(BIN)/python model-warmup/main.py --all
+
+run: models ## the demo: two pictures in, a swapped picture out, every function asleep again
+	@$(BIN)/python -m infra.local demo
+
+up: models ## keep the local platform running
+	@$(BIN)/python -m infra.local up
+
+check: $(VENV)/.tests-installed ## lint, types, layers, fast tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q -m "not slow and not gpu"
+
+fix: $(VENV)/.tests-installed ## format and mend what can be mended (changes files)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: $(VENV)/.tests-installed ## every test
+	$(BIN)/pytest -q -m "not gpu" -n 2
+
+docs: $(VENV)/.installed ## write the generated pages anew
+	$(BIN)/python docs/generate.py
+
+bench-%: $(VENV)/.tests-installed ## bench-wake, bench-swap: a table, and JSON as the last line
+	@$(BIN)/python -m tests.benchmarks.bench_$(subst -,_,$*)
+
+clean: ## remove what was installed and fetched
+	rm -rf $(VENV) .wakeswap

@@ -1,0 +1,30 @@
+"""Look at every input before anything else does: Job -> the same Job, or a rejection with its reason."""
+
+from __future__ import annotations
+
+from shared.context import Context, SetupContext
+from shared.errors import ContentRefusedError
+from shared.events.payloads import Job
+from shared.imaging.codec import decode
+from shared.imaging.probe import Limits
+from shared.vision.protocols import Moderator
+
+
+def setup(ctx: SetupContext) -> None:
+    ctx.models.warm("moderator")
+
+
+def handle(event: Job, ctx: Context) -> Job:
+    moderator = ctx.models.get("moderator", Moderator)  # type: ignore[type-abstract]
+    policy = ctx.tenant.policy
+    for role, ref in [*(("source", ref) for ref in event.source), ("target", event.target)]:
+        picture = decode(ctx.storage.load(ref), Limits(max_pixels=policy.max_pixels))
+        score = moderator.score(picture.pixels)
+        ctx.log.info("moderated", extra={"picture": role, "score": round(score, 3)})
+        if score >= policy.nsfw_threshold:
+            raise ContentRefusedError(
+                f"The {role} picture is not safe for work.",
+                context={"picture": role, "score": round(score, 3), "threshold": policy.nsfw_threshold},
+            )
+        ctx.deadline.check()
+    return event

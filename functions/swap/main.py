@@ -1,0 +1,39 @@
+"""Replace each detected face in the target with the source identity: Faces -> Media."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+
+from shared.context import Context, SetupContext
+from shared.events.payloads import Faces, Media, ObjectRef
+from shared.imaging.codec import Picture, decode
+from shared.imaging.probe import Limits
+from shared.vision.protocols import Swapper, SwapOptions
+
+
+def setup(ctx: SetupContext) -> None:
+    ctx.models.warm("swapper")
+
+
+def handle(event: Faces, ctx: Context) -> Media:
+    job = event.request
+    swapper = ctx.models.get(job.options.swapper, Swapper)  # type: ignore[type-abstract]
+    with np.load(io.BytesIO(ctx.storage.load(event.landmarks))) as landmarks:
+        source_mesh, target_meshes = landmarks["source"], landmarks["target"]
+    identity = swapper.prepare(_open(job.source[event.source], ctx).pixels, source_mesh)
+    target = _open(job.target, ctx)
+    options = SwapOptions(eyes=job.options.eyes, shape=job.options.shape)
+    for mesh in target_meshes:
+        ctx.deadline.check()
+        swapper.swap(target.pixels, mesh, identity, options)
+    pixels = target.pixels if target.alpha is None else np.dstack([target.pixels, target.alpha])
+    data = io.BytesIO()
+    np.save(data, pixels)
+    ref = ctx.storage.save("pixels.npy", data.getvalue(), "application/octet-stream")
+    return Media(job=event.job, request=job, pixels=ref, faces=event.target_faces)
+
+
+def _open(ref: ObjectRef, ctx: Context) -> Picture:
+    return decode(ctx.storage.load(ref), Limits(max_pixels=ctx.tenant.policy.max_pixels))
