@@ -1,0 +1,124 @@
+"""Geometry of a face mesh: five points, crop regions, pose and how face-like it is.
+
+Pure numpy on [468, 3] meshes in pixels; knows the canonical face and no picture.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.vision.canonical import canonical
+from shared.vision.protocols import Floats
+
+Doubles = NDArray[np.float64]
+
+_EYE_A = [33, 133, 159, 145]
+_EYE_B = [263, 362, 386, 374]
+_MESH_MARGIN = 1.5
+"""The mesh model was trained on crops this much larger than the face."""
+
+
+class Similarity(NamedTuple):
+    """b = scale * rotation @ a + translation."""
+
+    scale: float
+    rotation: Doubles
+    translation: Doubles
+
+    def apply(self, points: Doubles) -> Doubles:
+        return self.scale * points @ self.rotation.T + self.translation
+
+
+def fit_similarity(a: Floats, b: Floats) -> Similarity:
+    """Least-squares similarity from points a to points b, both [n, d]. (Umeyama, PAMI 13(4), 1991.)"""
+    a64, b64 = a.astype(np.float64), b.astype(np.float64)
+    mean_a, mean_b = a64.mean(0), b64.mean(0)
+    centred_a, centred_b = a64 - mean_a, b64 - mean_b
+    left, singular, right = np.linalg.svd(centred_b.T @ centred_a / len(a64))
+    sign = np.ones(len(singular))
+    sign[-1] = np.sign(np.linalg.det(left) * np.linalg.det(right))
+    rotation = (left * sign) @ right
+    scale = float((singular * sign).sum() / (centred_a**2).sum(1).mean())
+    return Similarity(scale, rotation, mean_b - scale * rotation @ mean_a)
+
+
+class Pose(NamedTuple):
+    """How a mesh sits in its picture. Angles in degrees."""
+
+    yaw: float
+    """About the face's own long axis, positive when it looks to the viewer's right."""
+    roll: float
+    """In the picture plane, clockwise positive, -180..180."""
+    misfit: float
+    """RMS distance in x, y to the mean face after a similarity fit, in eye distances."""
+
+
+def pose_of(mesh: Floats) -> Pose:
+    """Pose and misfit of one mesh [468, 3]."""
+    mean = canonical().mean
+    fit = fit_similarity(mean, mesh)
+    offset = (fit.apply(mean.astype(np.float64)) - mesh)[:, :2]
+    misfit = math.sqrt(float((offset**2).sum(1).mean())) / max(fit.scale, 1e-6)
+    rotation = fit.rotation
+    roll = math.atan2(rotation[1, 0], rotation[0, 0])
+    gaze = -rotation[:, 2]
+    across = math.cos(roll) * gaze[0] + math.sin(roll) * gaze[1]
+    return Pose(math.degrees(math.atan2(across, -gaze[2])), math.degrees(roll), misfit)
+
+
+def five_points(mesh: Floats) -> Floats:
+    """[5, 2]: eye centres (mean of corners and lids), nose tip, mouth corners; viewer's left first."""
+    p = mesh[:, :2]
+    rows = [p[_EYE_A].mean(0), p[_EYE_B].mean(0), p[1] * 0.6 + p[4] * 0.4, p[61], p[291]]
+    return np.stack(rows).astype(np.float32)
+
+
+class Region(NamedTuple):
+    """A turned square of the picture."""
+
+    x: float
+    y: float
+    side: float
+    angle: float
+    """Radians, clockwise in the picture."""
+
+    def matrix(self, size: int) -> Doubles:
+        """[2, 3] affine map, picture to crop of size x size pixels."""
+        k = size / self.side
+        c, s = math.cos(self.angle) * k, math.sin(self.angle) * k
+        half = size / 2
+        return np.array(
+            [[c, s, half - c * self.x - s * self.y], [-s, c, half + s * self.x - c * self.y]], np.float64
+        )
+
+
+def region_from_points(points: Floats) -> Region:
+    """First crop, from a detector's five points [5, 2].
+
+    Its axis is the mean of the eye line and the normal of the line from eyes to mouth, which holds in profile.
+    """
+    p = points.astype(np.float64)
+    eyes, mouth = (p[0] + p[1]) / 2, (p[3] + p[4]) / 2
+    up, across = eyes - mouth, p[1] - p[0]
+    long, wide = float(np.hypot(*up)), float(np.hypot(*across))
+    axis = across / (wide + 1e-6) + np.array([-up[1], up[0]]) / (long + 1e-6)
+    centre = (eyes + mouth) / 2 - up * 0.05
+    side = max(wide * 3.4, long * 3.3, 1.0)
+    return Region(float(centre[0]), float(centre[1]), side, math.atan2(axis[1], axis[0]))
+
+
+def region_from_mesh(mesh: Floats) -> Region:
+    """Crop for the next pass: the mesh's box along its own eye line, widened."""
+    p = mesh[:, :2].astype(np.float64)
+    across = p[263] - p[33]
+    angle = math.atan2(across[1], across[0])
+    c, s = math.cos(angle), math.sin(angle)
+    turn = np.array([[c, s], [-s, c]])
+    upright = p @ turn.T
+    low, high = upright.min(0), upright.max(0)
+    centre = ((low + high) / 2) @ turn
+    return Region(float(centre[0]), float(centre[1]), max(float((high - low).max()) * _MESH_MARGIN, 1.0), angle)

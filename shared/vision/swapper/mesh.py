@@ -1,0 +1,88 @@
+"""The embedded swapper: the source's features painted over the target's in the texture space of the mesh.
+
+Needs no model file. Analysis, texture and map have a fixed size and only the face's own region of the frame is
+touched, so the cost depends on the face, never on the frame (engine.md section 5).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import cv2
+import numpy as np
+
+from shared.vision.canonical import canonical
+from shared.vision.protocols import Floats, Identity, Image, ModelAssets, SwapOptions
+from shared.vision.runtime import Runtime
+from shared.vision.swapper.analysis import analyse
+from shared.vision.swapper.filters import blur, enlarge, reduce, sample
+from shared.vision.swapper.raster import draw
+from shared.vision.swapper.region import Box, crop_face
+from shared.vision.swapper.relight import Paint, relight
+from shared.vision.swapper.reshape import reshape
+from shared.vision.swapper.source import MeshIdentity, prepare_source
+from shared.vision.swapper.visibility import facing
+
+_WORK = 512
+"""Longest side of the region that is worked on; of a larger face the enlarged difference is added to the frame."""
+_SMALLEST = 8
+"""Regions with a shorter side are left alone."""
+
+
+class MeshSwapper:
+    """Swapper. Holds no state: any number of threads may use one."""
+
+    def __init__(self, assets: ModelAssets, runtime: Runtime) -> None:
+        self.name = assets.name
+        self._threads = runtime.threads
+
+    def warm(self) -> None:
+        """Build the tables of every texture size and draw one face on a grey picture."""
+        frame = np.full((256, 256, 3), 128, np.uint8)
+        mesh = canonical().mean * np.float32(80) + np.array([128, 128, 0], np.float32)
+        self.swap(frame, mesh, self.prepare(frame, mesh), SwapOptions())
+
+    def prepare(self, image: Image, mesh: Floats) -> MeshIdentity:
+        return prepare_source(image, mesh)
+
+    def swap(self, frame: Image, mesh: Floats, identity: Identity, options: SwapOptions) -> None:
+        """`identity` as made by `prepare`. A face outside the frame, or a sliver of one, changes nothing."""
+        box = Box.around(mesh, frame.shape)
+        if min(box.width, box.height) < _SMALLEST:
+            return
+        region, local = crop_face(frame, mesh, box)
+        ratio = min(1.0, _WORK / max(box.width, box.height))
+        if ratio == 1.0:
+            region[:] = _paint(region, local, cast(MeshIdentity, identity), options)
+            return
+        work = reduce(region, ratio)
+        painted = _paint(work, local * np.float32(ratio), cast(MeshIdentity, identity), options)
+        _add_difference(region, painted, work)
+
+
+def _paint(work: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptions) -> Image:
+    """The region with the face replaced, as a new picture."""
+    height, width = work.shape[:2]
+    front = facing(mesh)
+    paint = relight(identity, analyse(work, mesh, front), front, options)
+    moved = reshape(mesh, identity.mesh, options.shape) if options.shape else mesh
+    uv, shift = draw(moved, width, height, mesh if options.shape else None)
+    under = work if shift is None else sample(work, shift.x, shift.y, cv2.INTER_CUBIC)
+    x = uv.u * np.float32(identity.size) - np.float32(0.5)
+    y = uv.v * np.float32(identity.size) - np.float32(0.5)
+    colour = sample(paint.colour, x, y)
+    opacity = _smooth_opacity(paint, x, y) * uv.covered
+    opacity = blur(opacity, max(0.6, width / 300))
+    return cast(Image, cv2.blendLinear(colour, under, opacity, 1 - opacity))
+
+
+def _smooth_opacity(paint: Paint, x: Floats, y: Floats) -> Floats:
+    opacity = cv2.remap(paint.opacity, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=0)
+    return cast(Floats, opacity)
+
+
+def _add_difference(region: Image, painted: Image, work: Image) -> None:
+    """Add what changed, enlarged: the frame's own pores outside the painted part survive."""
+    change = cv2.subtract(painted, work, dtype=cv2.CV_16S)
+    enlarged = enlarge(cast(Floats, change), region.shape[1], region.shape[0])
+    region[:] = cv2.add(region, enlarged, dtype=cv2.CV_8U)

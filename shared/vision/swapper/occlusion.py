@@ -1,0 +1,91 @@
+"""Hair, hands, glasses: what lies over the skin.
+
+An occluder is what a smooth light on skin cannot explain, that has some size and comes in from the rim or is large.
+(A hand of the skin's own colour in the middle of the face is not found; engine.md section 3, failure modes.)
+Lengths are in units of the texture's side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import cv2
+import numpy as np
+
+from shared.vision.protocols import Floats
+from shared.vision.swapper.filters import Bools, blur, blur_mask, disc, grow
+from shared.vision.swapper.uv import UVGrid
+
+
+@dataclass(frozen=True)
+class Occlusion:
+    """All [size, size]."""
+
+    clear: Floats
+    """1 where the face is seen, soft edge."""
+    clear_wide: Floats
+    """The same with a wide margin, for a source whose skin is to be taken."""
+    suspicion: Floats
+    """How little light explains a texel; 1 is an occluder."""
+    near: Floats
+    """1 on occluders and around them: not to be measured."""
+
+
+def find_occluders(
+    texture: Floats, surface: Floats, scales: tuple[float, float], visible: Floats, grid: UVGrid
+) -> Occlusion:
+    """`texture`, `surface`: [size, size, 3] log luma and chroma, as seen and as the light fit explains it.
+
+    `scales`: robust deviations of luma and chroma about the fit.
+    """
+    size = grid.size
+    rest = texture - surface
+    suspicion = _suspicion(texture[..., 0], rest, scales, grid)
+    found = _of_size(suspicion, grid)
+    wide = grow(found, 0.1 * size)
+    covered = (grow(found, 0.055 * size) & ~grid.core) | _sunglasses(rest[..., 0], visible, grid)
+    margin = grow(wide, 0.02 * size) & ~grid.core
+    return Occlusion(
+        clear=1 - blur_mask(covered, 0.017 * size),
+        clear_wide=1 - blur_mask(margin, 0.02 * size),
+        suspicion=cast(Floats, cv2.dilate(suspicion, disc(0.04 * size))),
+        near=wide.astype(np.float32),
+    )
+
+
+def _suspicion(luma: Floats, rest: Floats, scales: tuple[float, float], grid: UVGrid) -> Floats:
+    """1 where a texel is darker by 3 deviations, lighter by 3.5, of another colour by 3, or near the rim as rough as
+    strands of hair."""
+    size = grid.size
+    luma_scale, chroma_scale = scales
+    dark = -rest[..., 0] / max(luma_scale * 3, 0.38)
+    light = rest[..., 0] / max(luma_scale * 3.5, 0.45)
+    other = np.hypot(rest[..., 1], rest[..., 2]) / max(chroma_scale * 3, 0.22)
+    luma = np.ascontiguousarray(luma)
+    fine = luma - blur(luma, 0.02 * size)
+    rough = np.sqrt(blur(fine * fine, 0.02 * size)) / np.float32(0.09) * (grid.rim < 0.16)
+    worst = np.maximum(np.maximum(dark, light), np.maximum(other, rough)).astype(np.float32)
+    return blur(worst, 0.008 * size) * (~grid.core & grid.inside)
+
+
+def _of_size(suspicion: Floats, grid: UVGrid) -> Bools:
+    """Connected weak areas that hold a strong spot of some size and touch the rim or are large."""
+    strong = cv2.morphologyEx((suspicion > 1).astype(np.uint8), cv2.MORPH_OPEN, np.ones((2, 2), np.uint8)) > 0
+    count, labels, stats, _ = cv2.connectedComponentsWithStats((suspicion > 0.55).astype(np.uint8))
+    hit, rim = np.zeros(count, bool), np.zeros(count, bool)
+    hit[labels[strong]] = True
+    rim[labels[grid.rim < 0.07]] = True
+    hit &= rim | (stats[:, cv2.CC_STAT_AREA] > 0.03 * grid.size**2)
+    hit[0] = False
+    return cast(Bools, hit[labels])
+
+
+def _sunglasses(luma_rest: Floats, visible: Floats, grid: UVGrid) -> Bools:
+    """An eye with its brow that is dark all over."""
+    covered = np.zeros_like(grid.inside)
+    for lens in grid.lenses:
+        seen = luma_rest[lens & (visible > 0.5)]
+        if seen.size > 12 and np.percentile(seen, 75) < -0.55:
+            covered |= grow(lens, 0.07 * grid.size)
+    return covered

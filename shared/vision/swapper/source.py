@@ -1,0 +1,105 @@
+"""A source face as the swapper keeps it: features without light, complete on both sides.
+
+Computed once per source picture (20-26 CPU ms), cacheable. Knows no target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import cv2
+import numpy as np
+
+from shared.vision.protocols import Floats, Image
+from shared.vision.swapper.analysis import Analysis, SkinStatistics, analyse
+from shared.vision.swapper.colour import split
+from shared.vision.swapper.filters import blur, blur_mask, disc, enlarge, reduce, smoothstep, smoothstep_of
+from shared.vision.swapper.region import Box, crop_face
+from shared.vision.swapper.uv import UVGrid, uv_grid
+from shared.vision.swapper.visibility import visibility
+
+_SHADING = np.float32(0.32)
+_SHADING_CHROMA = np.float32(0.45)
+"""Shading that is no feature: its log luma is limited, its chroma damped."""
+HARD_LIGHT = 0.2
+"""Contrast of the skin above which shadows read as dirt or beard (engine.md section 8)."""
+
+
+@dataclass(frozen=True)
+class MeshIdentity:
+    """What a source face gives to any target. Arrays are in the texture and never changed."""
+
+    detail: Floats
+    """[size, size, 3]: log luma and chroma minus the lighting."""
+    clear: Floats
+    """[size, size]: 1 where the source really shows its face, on this side or the other."""
+    skin: SkinStatistics
+    mesh: Floats
+    """[468, 3] in the pixels of some crop: only its shape counts."""
+
+    @property
+    def size(self) -> int:
+        return len(self.detail)
+
+    @property
+    def hard_light(self) -> bool:
+        """A warning, not a refusal: the swap works, shadows of the source travel along."""
+        return self.skin.contrast > HARD_LIGHT
+
+
+def prepare_source(image: Image, mesh: Floats) -> MeshIdentity:
+    """`image` uint8 BGR, `mesh` [468, 3] in its pixels; the face may be cut by the picture's edge."""
+    crop, mesh = crop_face(image, mesh, Box.around(mesh, image.shape, pad=8))
+    side = float(np.ptp(mesh[:, :2], axis=0).max())
+    size = int(np.clip(2 ** np.ceil(np.log2(max(side, 1.0) * 1.15)), 128, 512))
+    analysis = analyse(crop, mesh)
+    ratio = size / (side * 1.1)
+    if ratio < 1 / 1.6:
+        crop, mesh = reduce(crop, ratio), mesh * np.float32(ratio)
+    grid, seen = uv_grid(size), visibility(mesh, size)
+    detail = _detail(crop, mesh, analysis, grid)
+    own = _own_side(seen, analysis, grid)
+    both = detail * own[..., None] + detail[:, ::-1] * (1 - own[..., None])
+    clear = enlarge(analysis.occlusion.clear_wide, size, size)
+    clear = clear * own + clear[:, ::-1] * (1 - own)
+    return MeshIdentity(both, clear * _either_side(seen), analysis.skin, mesh)
+
+
+def _detail(image: Image, mesh: Floats, analysis: Analysis, grid: UVGrid) -> Floats:
+    size = grid.size
+    texture = split(grid.unwrap(image, mesh, cv2.INTER_CUBIC).astype(np.float32))
+    detail = texture - enlarge(analysis.light, size, size)
+    feature = blur_mask(grid.core, 0.012 * size)
+    held = _SHADING * np.tanh(detail[..., 0] / _SHADING)
+    detail[..., 0] = detail[..., 0] * feature + held * (1 - feature)
+    detail[..., 1:] *= (feature + (1 - feature) * _SHADING_CHROMA)[..., None]
+    return detail
+
+
+def _own_side(seen: Floats, analysis: Analysis, grid: UVGrid) -> Floats:
+    """[size, size]: 1 where the texel itself is used, 0 where its mirror image stands in.
+
+    The mirror image takes over early when the pose is asymmetric, and where hair lies on one side only.
+    """
+    size, mirrored = grid.size, seen[:, ::-1]
+    inner = grid.rim > 0.1
+    lean = float((seen * inner * np.linspace(-1, 1, size, dtype=np.float32)).sum() / inner.sum())
+    turned = smoothstep_of(abs(lean), 0.04, 0.12)
+    better = smoothstep(seen - mirrored, -0.40 + 0.26 * turned, -0.12 + 0.10 * turned)
+    own = np.where(seen >= mirrored, np.float32(1), better * smoothstep(seen, 0.10, 0.40))
+    own = blur(own, 0.012 * size)
+    clear = enlarge(analysis.occlusion.clear_wide, size, size)
+    other = clear[:, ::-1]
+    clean = smoothstep(enlarge(analysis.occlusion.suspicion, size, size)[:, ::-1], 0.45, 0.25)
+    swap = (clear < 0.5) & (other > clear + 0.2) & (mirrored > 0.2)
+    return blur(np.where(swap, np.minimum(own, 1 - clean * (1 - clear)), own), 0.006 * size)
+
+
+def _either_side(seen: Floats) -> Floats:
+    """1 where the camera saw the texel or its mirror image."""
+    size = len(seen)
+    best = cv2.morphologyEx(np.maximum(seen, seen[:, ::-1]), cv2.MORPH_CLOSE, disc(max(3, int(0.09 * size))))
+    return smoothstep(cast(Floats, best), 0.2, 0.5)
+
+
