@@ -1,0 +1,62 @@
+"""How one event follows another: names, identity and the extensions that travel through the whole chain.
+
+The tenant is set once, by intake after authentication (`first`), and only copied from then on (`reply`); event data
+never decides it. Knows the Event, the codec and the payloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from shared.errors import InvalidCloudEventError
+from shared.events.codec import from_payload
+from shared.events.content import JSON
+from shared.events.event import Event, reply_id, source_of, type_of
+from shared.events.payloads import Job, Payload
+
+MEDIA = "image"
+
+_COPIED = ("tenantid", "media", "priority", "traceparent")
+
+
+def first(stage: str, tenant: str, payload: Payload, cause: str, *, traceparent: str = "") -> Event:
+    """An event that starts a job's chain: no event of ours came before it.
+
+    `cause` is what the id is made from: the same stage, tenant, cause and outcome always give the same id, so the
+    broker drops what is published twice. `traceparent` is the W3C text of the request's span, or empty.
+    """
+    priority = payload.priority if isinstance(payload, Job) else "interactive"
+    extensions = {"tenantid": tenant, "media": MEDIA, "priority": priority, "traceparent": traceparent}
+    origin = Event(id=cause, source=f"{source_of(stage)}/{tenant}", type="")
+    return _event(stage, origin, payload, extensions, 0)
+
+
+def reply(stage: str, cause: Event, payload: Payload, *, part: int = 0, traceparent: str = "") -> Event:
+    """What `stage` answers to `cause`, an event with a tenant.
+
+    `part` tells several replies to one cause apart; `traceparent` is the span in which the stage worked (default:
+    the cause's own). Raises InvalidCloudEventError when the cause carries no tenant.
+    """
+    if not cause.tenant:
+        raise InvalidCloudEventError(
+            "tenantid: an event without a tenant has no reply.", context={"attribute": "tenantid"}
+        )
+    extensions = {name: str(cause.extensions[name]) for name in _COPIED if name in cause.extensions}
+    if traceparent:
+        extensions["traceparent"] = traceparent
+    return _event(stage, cause, payload, extensions, part)
+
+
+def _event(stage: str, cause: Event, payload: Payload, extensions: Mapping[str, str], part: int) -> Event:
+    present = {name: value for name, value in extensions.items() if value}
+    return Event(
+        id=reply_id(stage, cause, payload.outcome, part),
+        source=source_of(stage),
+        type=type_of(stage, payload.outcome),
+        subject=payload.job,
+        time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        datacontenttype=JSON,
+        extensions={**present, "partitionkey": payload.job},
+        data=from_payload(payload),
+    )
