@@ -54,7 +54,7 @@ def read(kind: type[T], value: JsonValue, path: str = "") -> T:
     """`value` as the record `kind`; unknown names are ignored. Raises RecordError naming the field by its path."""
     if not isinstance(value, dict):
         raise RecordError(path, "is not an object")
-    hints = _hints(kind)
+    hints = _hints(cast(Any, kind))
     given = {}
     for item in fields(kind):  # type: ignore[arg-type]
         where = f"{path}.{item.name}" if path else item.name
