@@ -24,19 +24,18 @@ def model_cache() -> ModelCache:
 
 @pytest.fixture(scope="session")
 def model_files(model_cache: ModelCache) -> Callable[[str], Mapping[str, Path]]:
-    """`model_files("centerface")["centerface.onnx"]`: the files of a catalogue model."""
+    """`model_files("centerface")["model"]`: the files of a catalogue model by part."""
     return lambda name: model_cache.ensure(catalog.default().model(name))
 
 
 @pytest.fixture(scope="session")
 def sample(model_cache: ModelCache) -> Callable[[str], Path]:
-    """`sample("astronaut")`: path of a sample picture (astronaut, t1, hanks) by its name without suffix."""
+    """`sample("astronaut")`: path of a sample picture (astronaut, t1, hanks)."""
 
     def path(name: str) -> Path:
         for group in catalog.default().samples.values():
-            for file in group.files:
-                if Path(file.name).stem == name:
-                    return model_cache.ensure(group)[file.name]
+            if name in {file.part for file in group.files}:
+                return model_cache.ensure(group)[name]
         raise LookupError(f"no sample picture is called {name}")
 
     return path

@@ -41,11 +41,11 @@ class ModelCache:
         self._bucket = bucket
 
     def find(self, files: FileSet) -> Mapping[str, Path] | None:
-        """Paths by file name when the set is complete; costs a small read and a stat a file."""
+        """Paths by part when the set is complete; costs a small read and a stat a file."""
         return manifest.lookup(self.root / files.folder, files) if files.files else {}
 
     def ensure(self, files: FileSet, progress: Progress = silent) -> Mapping[str, Path]:
-        """Paths by file name, fetched first if need be.
+        """Paths by part, fetched first if need be.
 
         Raises ModelError and its kin (what every place said), CacheFullError, ModelInvalidError,
         ModelIncompatibleError, ModelIncompleteError. After any of them the set is not in the cache.
@@ -72,7 +72,7 @@ class ModelCache:
             _write(folder / manifest.NAME, manifest.document(files))
             sync_folder(folder)
             self._publish(folder, self.root / files.folder, work)
-        return {file.name: self.root / files.folder / file.name for file in files.files}
+        return manifest.paths(self.root / files.folder, files)
 
     def _publish(self, folder: Path, final: Path, work: Path) -> None:
         if final.exists():  # damaged since: a complete one would have been found

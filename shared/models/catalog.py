@@ -85,7 +85,7 @@ def _sample(name: str, table: Table) -> FileSet:
 def _stages(table: Table, models: Mapping[str, ModelSpec]) -> dict[str, tuple[str, ...]]:
     known = set(models) | {model.role for model in models.values()}
     stages = table.table("stages")
-    found = {name: stages.texts(name) for name in stages.keys()}
+    found = {name: stages.texts(name) for name in stages.names()}
     for name, needs in found.items():
         _check_needs(f"{stages.where}.{name}", needs, known)
     return found

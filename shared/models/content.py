@@ -37,7 +37,7 @@ def kind_of(received: Received, size: int) -> str:
         return "empty"
     if named := _kind_of_text(received.head):
         return named
-    if size == 0 or received.size == size:
+    if size in (0, received.size):
         return "wrong_digest"
     return "truncated" if received.size < size else "oversized"
 

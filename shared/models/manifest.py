@@ -21,13 +21,16 @@ def document(files: FileSet) -> str:
 
 
 def lookup(folder: Path, files: FileSet) -> Mapping[str, Path] | None:
-    """The files' paths in `folder` when it is complete; None when it is missing, older or damaged."""
+    """The paths by part in `folder` when it is complete; None when it is missing, older or damaged."""
     try:
         if (folder / NAME).read_text(encoding="utf-8") != document(files):
             return None
-        found = {file.name: folder / file.name for file in files.files}
-        if any(found[file.name].stat().st_size != file.size for file in files.files):
+        if any((folder / file.name).stat().st_size != file.size for file in files.files):
             return None
     except (OSError, UnicodeDecodeError):
         return None
-    return found
+    return paths(folder, files)
+
+
+def paths(folder: Path, files: FileSet) -> Mapping[str, Path]:
+    return {file.part: folder / file.name for file in files.files}

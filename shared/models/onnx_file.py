@@ -112,7 +112,8 @@ def _fields(data: mmap.mmap, position: int, end: int) -> Iterator[tuple[int, int
     while position < end:
         tag, position = _varint(data, position)
         number, wire = tag >> 3, tag & 7
-        value, span = 0, ()
+        value = 0
+        span: Span = ()
         if wire == 0:
             value, position = _varint(data, position)
         elif wire == 2:

