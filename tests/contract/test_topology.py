@@ -1,0 +1,165 @@
+"""Folder, Procfile, Service command and Trigger are four views of one topology: they must agree."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+STAGES = sorted(path.parent.name for path in (ROOT / "functions").glob("*/main.py"))
+OVERLAYS = sorted(path.name for path in (ROOT / "knative/overlays").iterdir())
+AUTOSCALING = {
+    "class", "metric", "target", "target-utilization-percentage", "target-burst-capacity", "min-scale", "max-scale",
+    "initial-scale", "activation-scale", "scale-down-delay", "scale-to-zero-pod-retention-period", "window",
+    "panic-window-percentage", "panic-threshold-percentage", "metric-aggregation-algorithm",
+}  # fmt: skip
+EXTERNAL = {"dev.knative.connector.event.aws-sqs", "dev.knative.eventing.aws-sqs", "dev.knative.sources.ping"}
+
+
+@cache
+def render(overlay: str) -> tuple[dict[str, Any], ...]:
+    kubectl = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"
+    command = [kubectl, "kustomize", str(ROOT / "knative/overlays" / overlay)]
+    return tuple(yaml.safe_load_all(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+
+def services(overlay: str = "local") -> dict[str, dict[str, Any]]:
+    return {doc["metadata"]["name"]: doc for doc in render(overlay) if doc["apiVersion"] == "serving.knative.dev/v1"}
+
+
+def triggers(overlay: str = "local") -> dict[str, dict[str, Any]]:
+    return {doc["metadata"]["name"]: doc["spec"] for doc in render(overlay) if doc["kind"] == "Trigger"}
+
+
+def pod(service: dict[str, Any]) -> dict[str, Any]:
+    spec: dict[str, Any] = service["spec"]["template"]["spec"]
+    return spec
+
+
+def filter_types(filters: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """(dialect, type) of every leaf filter on `type`."""
+    found: list[tuple[str, str]] = []
+    for entry in filters:
+        for dialect, value in entry.items():
+            found += filter_types(value) if isinstance(value, list) else [(dialect, value["type"])]
+    return found
+
+
+def test_folders_services_and_procfile_name_the_same_stages_and_commands() -> None:
+    procfile = dict(line.split(": ", 1) for line in (ROOT / "Procfile").read_text().splitlines())
+    assert sorted(procfile) == STAGES
+    assert sorted(name.replace("-", "_") for name in services()) == STAGES
+    for stage, command in procfile.items():
+        (container,) = pod(services()[stage.replace("_", "-")])["containers"]
+        assert container["command"] == shlex.split(command)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_fits_on_one_screen_and_states_what_it_adds(stage: str) -> None:
+    folder = ROOT / "functions" / stage
+    assert (folder / "main.py").read_text().count("\n") < 60
+    assert (folder / "requirements.txt").is_file()
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_reference_of_a_trigger_exists(overlay: str) -> None:
+    for name, spec in triggers(overlay).items():
+        targets = [spec["subscriber"]["ref"]]
+        if "deadLetterSink" in spec["delivery"]:
+            targets.append(spec["delivery"]["deadLetterSink"]["ref"])
+        assert all(target["name"] in services(overlay) for target in targets), name
+        assert spec["broker"] == "default"
+
+
+def test_every_stage_hears_something_and_every_type_has_a_sender() -> None:
+    heard = {spec["subscriber"]["ref"]["name"] for spec in triggers().values() if "uri" not in spec["subscriber"]}
+    sinks = {
+        spec["delivery"]["deadLetterSink"]["ref"]["name"]
+        for spec in triggers().values()
+        if "deadLetterSink" in spec["delivery"]
+    }
+    assert heard | sinks == set(services())
+    for spec in triggers().values():
+        for dialect, type_ in filter_types(spec["filters"]):
+            if dialect == "exact" and type_ not in EXTERNAL:
+                match = re.fullmatch(r"dev\.wakeswap\.([a-z_]+)\.completed\.v1", type_)
+                assert match, type_
+                assert match[1] in STAGES
+
+
+def test_ce_07_no_stage_hears_what_it_says() -> None:
+    for name, spec in triggers().items():
+        stage = spec["subscriber"]["ref"]["name"].replace("-", "_")
+        said = {f"dev.wakeswap.{stage}.{outcome}.v1" for outcome in ("completed", "rejected", "failed")}
+        silent = stage == "notify"  # handle() of notify returns nothing, so it may hear every rejection
+        assert silent or not said & {type_ for _, type_ in filter_types(spec["filters"])}, name
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_cold_02_concurrency_is_what_the_process_serves(overlay: str) -> None:
+    for name, service in services(overlay).items():
+        spec = pod(service)
+        env = {item["name"]: item.get("value") for item in spec["containers"][0]["env"]}
+        assert env["WAKESWAP_CONCURRENCY"] == str(spec["containerConcurrency"]), name
+        annotations = service["spec"]["template"]["metadata"]["annotations"]
+        assert int(annotations["autoscaling.knative.dev/max-scale"]) >= 1, name
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_cold_05_timeouts_rise_from_the_inside_out(overlay: str) -> None:
+    (config,) = [doc for doc in render(overlay) if doc["kind"] == "ConfigMap"]
+    for name, service in services(overlay).items():
+        seconds = pod(service)["timeoutSeconds"]
+        assert config["data"]["WAKESWAP_TIMEOUT_SECONDS"] == str(seconds), name
+        assert seconds <= 600
+    for name, spec in triggers(overlay).items():
+        if "uri" not in spec["subscriber"]:
+            waits = int(spec["delivery"]["timeout"].removeprefix("PT").removesuffix("S"))
+            assert waits > pod(services(overlay)[spec["subscriber"]["ref"]["name"]])["timeoutSeconds"], name
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_autoscaling_annotations_are_spelt_right_and_on_the_template(overlay: str) -> None:
+    prefix = "autoscaling.knative.dev/"
+    for name, service in services(overlay).items():
+        assert not [key for key in service["metadata"].get("annotations", {}) if key.startswith(prefix)], name
+        keys = {
+            key.removeprefix(prefix)
+            for key in service["spec"]["template"]["metadata"]["annotations"]
+            if key.startswith(prefix)
+        }
+        assert keys <= AUTOSCALING, name
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_stages_with_models_fetch_them_in_an_init_step_into_a_writable_volume(overlay: str) -> None:
+    for name, service in services(overlay).items():
+        for init in pod(service).get("initContainers", []):
+            assert init["command"] == ["python", "model-warmup/main.py", name.replace("-", "_")]
+            (mount,) = init["volumeMounts"]
+            assert not mount.get("readOnly")
+            assert {"name": mount["name"], "emptyDir": {}} in pod(service)["volumes"]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_cold_07_no_two_cron_sources_fire_in_the_same_minute(overlay: str) -> None:
+    schedules = [doc["spec"]["schedule"] for doc in render(overlay) if doc["kind"] == "PingSource"]
+    minutes = [schedule.split()[0] for schedule in schedules]
+    assert len(set(minutes)) == len(minutes)
+    assert "0" not in minutes
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_s3_10_no_source_deletes_uploads(overlay: str) -> None:
+    for doc in render(overlay):
+        if doc["kind"] == "IntegrationSource" and "s3" in doc["spec"]["aws"]:
+            assert doc["spec"]["aws"]["s3"]["deleteAfterRead"] is False
