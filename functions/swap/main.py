@@ -14,7 +14,7 @@ from shared.vision.protocols import Swapper, SwapOptions
 
 
 def setup(ctx: SetupContext) -> None:
-    ctx.models.warm("swapper")
+    ctx.models.warm("mesh")
 
 
 def handle(event: Faces, ctx: Context) -> Media:
