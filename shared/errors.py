@@ -278,6 +278,14 @@ class StoreUnavailableError(TransientError):
     title = "Object store not available"
 
 
+class TenantNotReadyError(TransientError):
+    """An upload came before its tenant was set up."""
+
+    code = "tenant_not_ready"
+    title = "The tenant is not set up yet"
+    retry_after = 5
+
+
 class BrokerUnavailableError(TransientError):
     code = "broker_unavailable"
     title = "The event could not be handed to the broker"

@@ -1,0 +1,148 @@
+"""From named objects to an accepted job: read each picture once, refuse at once what can never work.
+
+Knows the store, the payloads and the quick look at a picture's header; no web and no events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shared.errors import (
+    ImageTooLargeError,
+    ObjectGoneError,
+    ObjectNotFoundError,
+    PayloadTooLargeError,
+    RejectedError,
+    TransientError,
+)
+from shared.events.payloads import Job, ObjectRef, Rejection
+from shared.imaging.probe import Limits, probe
+from shared.jobs import ids, records
+from shared.jobs.accepted import Accepted
+from shared.jobs.inbox import Draft
+from shared.jobs.records import JobRecord
+from shared.storage.protocol import ObjectInfo, ObjectStore
+from shared.tenancy.tenant import Tenant
+
+STAGE = "intake"
+_TRIES = 3
+_AT_ONCE = threading.BoundedSemaphore(2)
+"""Pictures held in memory at one time by this process, whatever the number of requests."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of a draft."""
+
+    accepted: Accepted
+    fresh: bool
+    """False when the same job, or its refusal, was on record before."""
+    batch: str = ""
+    """The batch that made the job, if one did."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a job came about."""
+
+    name: str
+    """`http`, `upload` or `batch`."""
+    priority: str = "interactive"
+    batch: str = ""
+
+
+def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: float) -> Made:
+    """The job of the objects that a draft names, as they are now; the same objects always give the same job.
+
+    A picture that can never work makes a Rejection under the id that the job would have had. Raises ObjectGoneError
+    when an object is missing, TransientError when it keeps changing while it is read.
+    """
+    for _ in range(_TRIES):
+        found = _heads(store, draft)
+        job_id = ids.of_uploads(tenant.name, draft.unit, found)
+        record = records.find(store, tenant.name, job_id)
+        if record is not None:
+            return Made(_accepted(tenant, record.job), fresh=False, batch=record.batch)
+        try:
+            refs = {key: reference(store, tenant, info) for key, info in found.items() if key != draft.manifest}
+        except _ReplacedError:
+            continue
+        except RejectedError as error:
+            fresh = not records.exists(store, tenant.name, job_id, records.OUTCOME)
+            return Made(rejected(tenant.name, job_id, error), fresh)
+        return _create(store, tenant, _job(job_id, draft, refs, origin, now), origin)
+    raise TransientError("The uploads are still changing.")
+
+
+def reference(store: ObjectStore, tenant: Tenant, info: ObjectInfo) -> ObjectRef:
+    """Read the version `info` of a picture once, for its digest and a look at its header.
+
+    Raises RejectedError with the reason why it can never work, ObjectGoneError.
+    """
+    with _AT_ONCE:
+        try:
+            data, read = store.get(info.key, limit=tenant.policy.max_bytes)
+        except ObjectNotFoundError:
+            raise ObjectGoneError(context={"key": info.key}) from None
+        except PayloadTooLargeError:
+            raise too_large(tenant) from None
+        if read.etag != info.etag:
+            raise _ReplacedError
+        return examine(tenant, info.key, data)
+
+
+def examine(tenant: Tenant, key: str, data: bytes) -> ObjectRef:
+    """The reference to a picture's bytes. Raises RejectedError with the reason why they can never work."""
+    if len(data) > tenant.policy.max_bytes:
+        raise too_large(tenant)
+    content_type = probe(data, Limits(max_pixels=tenant.policy.max_pixels)).content_type
+    return ObjectRef(key, hashlib.sha256(data).hexdigest(), len(data), content_type)
+
+
+def rejected(tenant: str, job_id: str, error: RejectedError) -> Accepted:
+    rejection = Rejection(job_id, STAGE, error.code, error.detail, error.status, error.context)
+    return Accepted(tenant, rejection, cause=job_id)
+
+
+def too_large(tenant: Tenant) -> ImageTooLargeError:
+    limit = tenant.policy.max_bytes
+    return ImageTooLargeError(f"A picture has at most {limit} bytes.", context={"limit_bytes": limit})
+
+
+class _ReplacedError(Exception):
+    """The object was written again between the look and the reading."""
+
+
+def _heads(store: ObjectStore, draft: Draft) -> dict[str, ObjectInfo]:
+    found = {}
+    for key in filter(None, (draft.manifest, *draft.source, draft.target)):
+        try:
+            found[key] = store.head(key)
+        except ObjectNotFoundError:
+            raise ObjectGoneError("An object that the job names is not there.", context={"key": key}) from None
+    return found
+
+
+def _job(job_id: str, draft: Draft, refs: Mapping[str, ObjectRef], origin: Origin, now: float) -> Job:
+    return Job(
+        job=job_id,
+        source=tuple(refs[key] for key in draft.source),
+        target=refs[draft.target],
+        options=draft.options,
+        origin=origin.name,
+        priority=origin.priority,
+        created=records.timestamp(now),
+    )
+
+
+def _create(store: ObjectStore, tenant: Tenant, job: Job, origin: Origin) -> Made:
+    mine = JobRecord(job, batch=origin.batch)
+    kept = records.create(store, tenant.name, mine)
+    return Made(_accepted(tenant, kept.job), fresh=kept == mine, batch=kept.batch)
+
+
+def _accepted(tenant: Tenant, job: Job) -> Accepted:
+    return Accepted(tenant.name, job, cause=job.job)

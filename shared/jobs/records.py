@@ -1,0 +1,97 @@
+"""job.json: the accepted job, written once, the proof that it exists.
+
+Knows the object store and the payloads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from shared import records
+from shared.errors import InvalidKeyError, NotFoundError, ObjectNotFoundError, PreconditionFailedError
+from shared.events.payloads import Job
+from shared.storage import keys
+from shared.storage.protocol import ObjectStore
+
+JOB = "job.json"
+OUTCOME = "outcome.json"
+CANCELLED = "cancelled.json"
+JSON = "application/json"
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    job: Job
+    request: str = ""
+    """SHA-256 of what was asked for over HTTP, to tell a repeat from another request with the same key."""
+    batch: str = ""
+    """The batch that made it, if one did."""
+
+
+def find(store: ObjectStore, tenant: str, job_id: str) -> JobRecord | None:
+    try:
+        data, _ = store.get(keys.job(tenant, job_id, JOB))
+    except ObjectNotFoundError:
+        return None
+    return records.read(JobRecord, records.loads(data))
+
+
+def create(store: ObjectStore, tenant: str, record: JobRecord) -> JobRecord:
+    """Write the job and give the record that counts: of several writers of one id, all get the first one's."""
+    try:
+        store.create(keys.job(tenant, record.job.job, JOB), records.dumps(records.write(record)), content_type=JSON)
+    except PreconditionFailedError:
+        return find(store, tenant, record.job.job) or record
+    return record
+
+
+def exists(store: ObjectStore, tenant: str, job_id: str, name: str) -> bool:
+    """Whether a job's folder holds `name` (JOB, OUTCOME, CANCELLED)."""
+    try:
+        store.head(keys.job(tenant, job_id, name))
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
+def cancel(store: ObjectStore, tenant: str, job_id: str, now: float) -> None:
+    """No further stage works on the job; what it made and what was sent for it is deleted.
+
+    Uploads in the inbox and stored templates are the tenant's own and stay. Raises NotFoundError.
+    """
+    folder = _folder(tenant, job_id)
+    if not (exists(store, tenant, job_id, JOB) or exists(store, tenant, job_id, OUTCOME)):
+        raise NotFoundError
+    try:
+        mark = records.dumps({"at": timestamp(now)})
+        store.create(folder + CANCELLED, mark, content_type=JSON)
+    except PreconditionFailedError:
+        pass  # cancelled before: deleting goes on where it stopped
+    _delete_all(store, folder)
+    _delete_all(store, keys.result(tenant, job_id))
+
+
+def timestamp(seconds: float) -> str:
+    """RFC 3339, UTC, milliseconds."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _folder(tenant: str, job_id: str) -> str:
+    try:
+        return keys.job(tenant, job_id)
+    except InvalidKeyError:
+        raise NotFoundError from None
+
+
+def _delete_all(store: ObjectStore, prefix: str) -> None:
+    """Everything under `prefix` but the records (JSON files), which tell what happened."""
+    cursor = ""
+    while True:
+        page = store.list(prefix, cursor=cursor)
+        for entry in page.objects:
+            if not entry.key.endswith(".json"):
+                store.delete(entry.key)
+        cursor = page.cursor
+        if not cursor:
+            return
