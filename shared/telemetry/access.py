@@ -1,0 +1,49 @@
+"""gunicorn's logs in our form: set `logger_class = "shared.telemetry.access.GunicornLogger"`.
+
+Everything goes through the root logger that `shared.telemetry.logs.configure` set up. An access line holds no
+header and no query; health probes are logged at DEBUG, since they come every few seconds. Imported by gunicorn only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+
+if TYPE_CHECKING:
+    from gunicorn.http import Request
+    from gunicorn.http.wsgi import Response
+
+_PROBES = ("/health/", "/metrics")
+
+
+class GunicornLogger(Logger):
+    def setup(self, cfg: Config) -> None:
+        """Keep gunicorn's loggers without handlers of their own; called again on every reload."""
+        self.cfg = cfg
+        for log in (self.error_log, self.access_log):
+            log.handlers.clear()
+            log.propagate = True
+            log.setLevel(logging.NOTSET)
+
+    @property
+    def access_log_enabled(self) -> bool:
+        return True
+
+    def access(
+        self,
+        resp: Response,
+        req: object,  # noqa: ARG002 - gunicorn passes it
+        environ: Mapping[str, str],
+        request_time: timedelta,
+    ) -> None:
+        path = environ.get("PATH_INFO", "")
+        method = environ.get("REQUEST_METHOD", "")
+        status = str(resp.status).partition(" ")[0]
+        facts = {"status": int(status), "seconds": round(request_time.total_seconds(), 4), "sent": resp.sent}
+        level = logging.DEBUG if path.startswith(_PROBES) else logging.INFO
+        self.access_log.log(level, "%s %s %s", method, path, status, extra=facts)
