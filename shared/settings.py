@@ -68,6 +68,8 @@ class StoreSettings:
 
     url: str = _env("WAKESWAP_STORE_URL", _store_url, "file:.wakeswap/objects")
     """`file:<folder>` or `s3://<bucket>[/<prefix>]`. Endpoint and credentials of S3 are boto3's own variables."""
+    upload_grace_seconds: int = _env("WAKESWAP_UPLOAD_GRACE_SECONDS", _whole(0, 86400), 60)
+    """Seconds after an upload in which an unknown tenant, or a picture that a manifest names, may still come to be."""
     secret_key: str = _env("AWS_SECRET_ACCESS_KEY", _text, "", secret=True)
     """Read by boto3 itself; kept here only so that no log line shows it."""
     session_token: str = _env("AWS_SESSION_TOKEN", _text, "", secret=True)
