@@ -9,10 +9,13 @@ NOT_IMPLEMENTED = "not implemented by the local platform"
 
 
 class ManifestError(ValueError):
-    """A manifest asks for what cannot be done; `field` is the full path, such as `spec.delivery.retry`."""
+    """A manifest asks for what cannot be done; `field` is the full path, such as `spec.delivery.retry`.
 
-    def __init__(self, field: str, reason: str) -> None:
-        super().__init__(f"{field}: {reason}")
+    Without a reason, `field` is the whole message (a document that cannot be read has no field to name).
+    """
+
+    def __init__(self, field: str, reason: str = "") -> None:
+        super().__init__(f"{field}: {reason}" if reason else field)
         self.field = field
         self.reason = reason
 

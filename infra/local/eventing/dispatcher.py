@@ -1,0 +1,161 @@
+"""Moves deliveries: takes what is due, sends it, records what follows. Sleeps until the next event or due time.
+
+Knows the store, the rules and the sender; where a destination lives is told by `resolve`.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from infra.local.eventing.delivery import NO_EVENT, Answer, Progress, Step, dead_letter_copy, error_data, next_step
+from infra.local.eventing.records import Attempt, Claim, Publication
+from infra.local.eventing.sender import Sender
+from infra.local.eventing.spec import Destination
+from infra.local.eventing.store import Store
+from infra.local.eventing.topology import Topology
+from infra.local.eventing.writer import StoreError
+
+Resolve = Callable[[Destination], str | None]
+
+_UNRESOLVED_WAIT = 0.5
+_STORE_WAIT = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Several deliveries at once: at most `per_trigger` for one Trigger and `total` for all."""
+
+    def __init__(self, store: Store, topology: Topology, resolve: Resolve, *, per_trigger: int, total: int) -> None:
+        self._store = store
+        self._topology = topology
+        self._resolve = resolve
+        self._per_trigger = per_trigger
+        self._total = total
+        self._wake = asyncio.Event()
+        self._running: dict[asyncio.Task[None], Claim] = {}
+        self._loop: asyncio.Task[None] | None = None
+        self._sender: Sender | None = None
+
+    def start(self) -> None:
+        """Begin with whatever the store holds."""
+        self._sender = Sender()
+        self._loop = asyncio.create_task(self._dispatch())
+
+    def wake(self) -> None:
+        """Something may be due that was not before."""
+        self._wake.set()
+
+    async def stop(self, grace: float) -> None:
+        """Take nothing new, give what is in flight `grace` seconds, hand the rest back uncounted."""
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.wait([self._loop])
+        if self._running:
+            await asyncio.wait(self._running, timeout=grace)
+        interrupted = dict(self._running)
+        for task in interrupted:
+            task.cancel()
+        if interrupted:
+            await asyncio.wait(interrupted)
+            await self._store.release([claim.seq for claim in interrupted.values()], time.time())
+        if self._sender is not None:
+            await self._sender.close()
+
+    async def _dispatch(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                claims, due = await self._store.claim(self._slots(), time.time())
+            except StoreError:
+                log.exception("cannot take deliveries, trying again")
+                claims, due = [], time.time() + _STORE_WAIT
+            for claim in claims:
+                task = asyncio.create_task(self._attempt(claim))
+                self._running[task] = claim
+                task.add_done_callback(self._finished)
+            await self._pause(due)
+
+    def _slots(self) -> dict[str, int]:
+        """Free places per Trigger, least busy first, so that no Trigger can use up the total alone."""
+        busy = Counter(claim.trigger for claim in self._running.values())
+        left = self._total - len(self._running)
+        slots: dict[str, int] = {}
+        for trigger in sorted(self._topology.triggers, key=lambda key: busy[key]):
+            slots[trigger] = max(0, min(left, self._per_trigger - busy[trigger]))
+            left -= slots[trigger]
+        return {trigger: free for trigger, free in slots.items() if free}
+
+    async def _pause(self, due: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if due is None else max(0.0, due - time.time())):
+                await self._wake.wait()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        claim = self._running.pop(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("delivery %s of %s broke off", claim.seq, claim.trigger, exc_info=task.exception())
+        self._wake.set()
+
+    async def _attempt(self, claim: Claim) -> None:
+        delivery = self._topology.delivery(claim.trigger)
+        burying = claim.progress.state == "burying"
+        target = delivery.dead_letter_sink if burying else self._topology.triggers[claim.trigger].subscriber
+        if target is None:
+            await self._record(claim, Step(Progress("dropped", claim.progress.failures)), None, None)
+            return
+        url = self._resolve(target)
+        if url is None:
+            log.warning("%s: %s cannot be reached yet", claim.trigger, target)
+            await self._store.release([claim.seq], time.time() + _UNRESOLVED_WAIT)
+            return
+        event = claim.publication.event
+        if burying:
+            event = dead_letter_copy(event, claim.destination, claim.code or 0, claim.answer)
+        assert self._sender is not None
+        answer = await self._sender.send(
+            url, event, timeout=delivery.timeout, content_mode=delivery.format, want_reply=not burying
+        )
+        await self._conclude(claim, url, answer, next_step(claim.progress, answer.code, delivery))
+
+    async def _conclude(self, claim: Claim, url: str, answer: Answer, step: Step) -> None:
+        _tell(claim, url, answer, step)
+        attempt = None
+        if claim.progress.state == "waiting":
+            attempt = Attempt(answer.code, error_data(answer.body), url)
+        reply = None
+        if answer.reply is not None:
+            reply = self._topology.reply(claim.publication, answer.reply)
+            if reply is None:
+                log.error("%s: reply %s has no hops left, dropped", claim.trigger, answer.reply.type)
+        await self._record(claim, step, attempt, reply)
+
+    async def _record(self, claim: Claim, step: Step, attempt: Attempt | None, reply: Publication | None) -> None:
+        while True:
+            try:
+                return await self._store.settle(claim, step, attempt, reply, time.time())
+            except StoreError:
+                log.exception("cannot record delivery %s, trying again", claim.seq)
+                await asyncio.sleep(_STORE_WAIT)
+
+
+def _tell(claim: Claim, url: str, answer: Answer, step: Step) -> None:
+    """Log what a person should know: refusals, dead letters, losses."""
+    state, event = step.progress.state, claim.publication.event
+    if state == "done":
+        log.debug("%s: %s -> %s", claim.trigger, event.id, answer.code)
+        return
+    hint = " (its body is not a CloudEvent)" if answer.code == NO_EVENT else ""
+    if state == "waiting" or (state == "burying" and claim.progress.state == "burying"):
+        log.info(
+            "%s: %s of %s answered %s%s, again in %.1f s", claim.trigger, url, event.id, answer.code, hint, step.wait
+        )
+    elif state == "dropped":
+        log.error(
+            "%s: %s given up after %s%s: dropped, replay can send it again", claim.trigger, event.id, answer.code, hint
+        )
+    else:
+        log.warning("%s: %s to the dead letter sink: %s%s", claim.trigger, event.id, answer.code, hint)
