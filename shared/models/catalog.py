@@ -6,17 +6,14 @@ Knows the grammar of the tables, nothing of networks, caches or adapters.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
 
 from shared.errors import ConfigError, ModelNotFoundError
 from shared.models.spec import FileSet, ModelSpec
 from shared.models.tables import Table, file_specs, parameters, required_files
-
-T = TypeVar("T")
 
 DEFAULT = Path(__file__).with_name("catalog.toml")
 
@@ -25,20 +22,29 @@ DEFAULT = Path(__file__).with_name("catalog.toml")
 class Catalog:
     models: Mapping[str, ModelSpec]
     samples: Mapping[str, FileSet]
+    roles: Mapping[str, str]
+    """Per role the name of its default model."""
     stages: Mapping[str, tuple[str, ...]]
     """Per stage the roles or models it needs before it is ready."""
 
-    def model(self, name: str, choices: Mapping[str, str] | None = None) -> ModelSpec:
-        """The model called `name`, or the one `choices` names for the role `name`. Raises ModelNotFoundError."""
-        chosen = (choices or {}).get(name, name)
+    def choosing(self, choices: Mapping[str, str]) -> Catalog:
+        """The same catalogue with other models for some roles. Raises ConfigError for a model without that role."""
+        for role, name in choices.items():
+            if name not in self.models or self.models[name].role != role:
+                raise ConfigError(f"The catalogue has no {role} that is called {name!r}.")
+        return replace(self, roles={**self.roles, **choices})
+
+    def model(self, name: str) -> ModelSpec:
+        """The model called `name`, or the model of the role called `name`. Raises ModelNotFoundError."""
+        chosen = self.roles.get(name, name)
         if chosen not in self.models:
             known = ", ".join(sorted(self.models))
-            raise ModelNotFoundError(f"No model is called {chosen!r}; the catalogue has {known}.")
+            raise ModelNotFoundError(f"No model is called {name!r}; the catalogue has {known}.")
         return self.models[chosen]
 
-    def needed_by(self, stage: str, choices: Mapping[str, str]) -> tuple[ModelSpec, ...]:
+    def needed_by(self, stage: str) -> tuple[ModelSpec, ...]:
         """Models of a stage; none for a stage that the catalogue does not list."""
-        return tuple(self.model(name, choices) for name in self.stages.get(stage, ()))
+        return tuple(self.model(name) for name in self.stages.get(stage, ()))
 
 
 @cache
@@ -56,9 +62,14 @@ def load(path: Path) -> Catalog:
     table = Table(path.name, document)
     models = {name: _model(name, entry) for name, entry in table.tables("models")}
     samples = {name: _sample(name, entry) for name, entry in table.tables("samples")}
-    stages = _stages(table, models)
+    chosen, needs = table.table("roles"), table.table("stages")
+    roles = {role: chosen.text(role) for role in chosen.names()}
+    stages = {stage: needs.texts(stage) for stage in needs.names()}
     table.done()
-    return Catalog(models, samples, stages)
+    catalog = Catalog(models, samples, {}, stages).choosing(roles)
+    for name in stages:
+        _check_needs(catalog, f"{path.name}.stages.{name}", name)
+    return catalog
 
 
 def _model(name: str, table: Table) -> ModelSpec:
@@ -82,16 +93,8 @@ def _sample(name: str, table: Table) -> FileSet:
     return spec
 
 
-def _stages(table: Table, models: Mapping[str, ModelSpec]) -> dict[str, tuple[str, ...]]:
-    known = set(models) | {model.role for model in models.values()}
-    stages = table.table("stages")
-    found = {name: stages.texts(name) for name in stages.names()}
-    for name, needs in found.items():
-        _check_needs(f"{stages.where}.{name}", needs, known)
-    return found
-
-
-def _check_needs(where: str, needs: Sequence[str], known: set[str]) -> None:
-    for need in needs:
-        if need not in known:
-            raise ConfigError(f"{where}: {need!r} is neither a role nor a model of the catalogue.")
+def _check_needs(catalog: Catalog, where: str, stage: str) -> None:
+    try:
+        catalog.needed_by(stage)
+    except ModelNotFoundError as error:
+        raise ConfigError(f"{where}: {error.detail}") from error

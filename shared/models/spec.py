@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from shared.vision.protocols import Parameter
+if TYPE_CHECKING:
+    from shared.vision.protocols import Parameter
 
 Commercial = Literal["yes", "no", "unknown"]
 

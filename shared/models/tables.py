@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.errors import ConfigError
 from shared.models import sources
 from shared.models.spec import FileSpec
-from shared.vision.protocols import Parameter
+
+if TYPE_CHECKING:
+    from shared.vision.protocols import Parameter
 
 C = TypeVar("C", bound=str)
 

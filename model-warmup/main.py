@@ -1,0 +1,70 @@
+"""Fill the model cache before a function says ready: the init step of every stage with models.
+
+    python model-warmup/main.py <stage, role or model>...     python model-warmup/main.py --all
+    python model-warmup/main.py --samples <folder>
+
+Exits 0 when every file is in place, 1 when a model cannot be had, 2 for wrong arguments or settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from shared.errors import ConfigError, WakeswapError  # noqa: E402
+from shared.models import build, display  # noqa: E402
+from shared.models.cache import ModelCache  # noqa: E402
+from shared.models.catalog import Catalog  # noqa: E402
+from shared.models.progress import Progress  # noqa: E402
+from shared.models.spec import ModelSpec  # noqa: E402
+from shared.settings import Settings  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="model-warmup", description="Fill the model cache.")
+    parser.add_argument("names", nargs="*", metavar="name", help="stage, role or model")
+    parser.add_argument("--all", action="store_true", help="every model of the catalogue")
+    parser.add_argument("--samples", type=Path, metavar="FOLDER", help="put the sample pictures there")
+    arguments = parser.parse_args()
+    if not (arguments.names or arguments.all or arguments.samples):
+        parser.error("name a stage, a role or a model, or use --all or --samples")
+    try:
+        settings = Settings.from_environment(os.environ).models
+        catalog, cache = build.chosen(settings), build.cache(settings)
+        specs = tuple(catalog.models.values()) if arguments.all else needed(catalog, arguments.names)
+        with display.progress() as progress:
+            for spec in specs:
+                cache.ensure(spec, progress)
+            if arguments.samples:
+                copy_samples(catalog, cache, arguments.samples, progress)
+    except WakeswapError as error:
+        print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    return 0
+
+
+def needed(catalog: Catalog, names: list[str]) -> tuple[ModelSpec, ...]:
+    """The models of these stages, roles and models, each once; a stage that needs none adds none."""
+    found: dict[str, ModelSpec] = {}
+    for name in names:
+        is_stage = name in catalog.stages or (ROOT / "functions" / name).is_dir()
+        for spec in catalog.needed_by(name) if is_stage else (catalog.model(name),):
+            found[spec.name] = spec
+    return tuple(found.values())
+
+
+def copy_samples(catalog: Catalog, cache: ModelCache, folder: Path, progress: Progress) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for group in catalog.samples.values():
+        for path in cache.ensure(group, progress).values():
+            shutil.copyfile(path, folder / path.name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""The settings turned into a catalogue, a cache and a registry. The one module here that knows the settings."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from shared.models import catalog
+from shared.models.cache import ModelCache
+from shared.models.catalog import Catalog
+from shared.settings import ModelSettings
+from shared.storage.open import open_store
+
+if TYPE_CHECKING:
+    from shared.models.registry import ModelRegistry
+
+
+def chosen(settings: ModelSettings) -> Catalog:
+    """The catalogue with every role for which there is a setting of that name. Raises ConfigError."""
+    default = catalog.default()
+    named = {item.name: str(getattr(settings, item.name)) for item in fields(settings) if item.name in default.roles}
+    return default.choosing(named)
+
+
+def cache(settings: ModelSettings) -> ModelCache:
+    return ModelCache(settings.cache, open_store(settings.bucket) if settings.bucket else None)
+
+
+def registry(settings: ModelSettings) -> ModelRegistry:
+    """Imports numpy, not yet onnxruntime."""
+    from shared.models.registry import ModelRegistry
+    from shared.vision.runtime import Runtime
+
+    return ModelRegistry(chosen(settings), cache(settings), Runtime())

@@ -1,0 +1,110 @@
+"""From a name to a loaded adapter: imported when first asked for, loaded once however many threads ask.
+
+Knows the catalogue, the cache and the runtime that adapters are given; knows no adapter and no runtime by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from shared.errors import ConfigError, ModelNotFoundError
+from shared.models.cache import ModelCache
+from shared.models.catalog import Catalog
+from shared.models.spec import ModelSpec
+from shared.vision.protocols import Adapter, ModelAssets
+
+if TYPE_CHECKING:
+    from shared.vision.runtime import Runtime
+
+A = TypeVar("A")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Slot:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    adapter: Adapter | None = None
+    warm: bool = False
+
+
+class ModelRegistry:
+    """The `shared.context.Models` of one process. Any number of threads may use it."""
+
+    def __init__(self, catalog: Catalog, cache: ModelCache, runtime: Runtime) -> None:
+        self._catalog = catalog
+        self._cache = cache
+        self._runtime = runtime
+        self._slots: dict[str, _Slot] = {}
+        self._lock = threading.Lock()
+
+    def get(self, name: str, protocol: type[A]) -> A:
+        """The adapter of the model, or of the role's model, called `name`.
+
+        Raises ModelNotFoundError (no such model, or one that does not satisfy `protocol`), ModelError and its kin
+        (the files cannot be had or loaded), ConfigError (the catalogue names no adapter). A failure is not kept.
+        """
+        spec = self._catalog.model(name)
+        adapter = self._loaded(spec)
+        lacking = sorted(member for member in _members(protocol) if not hasattr(adapter, member))
+        if lacking:
+            raise ModelNotFoundError(f"{spec.name!r} is a {spec.role}, no {protocol.__name__}: no {lacking[0]}().")
+        return cast("A", adapter)
+
+    def warm(self, *names: str) -> None:
+        """Load these in parallel and run one sample through each. Raises the first error in the order of `names`."""
+        specs = [self._catalog.model(name) for name in names]
+        if not specs:
+            return
+        with ThreadPoolExecutor(len(specs), thread_name_prefix="warm") as threads:
+            for done in [threads.submit(self._warm, spec) for spec in specs]:
+                done.result()
+
+    def _warm(self, spec: ModelSpec) -> None:
+        adapter = self._loaded(spec)
+        slot = self._slot(spec)
+        with slot.lock:
+            if not slot.warm:
+                adapter.warm()
+                slot.warm = True
+
+    def _loaded(self, spec: ModelSpec) -> Adapter:
+        slot = self._slot(spec)
+        with slot.lock:
+            if slot.adapter is None:
+                slot.adapter = self._load(spec)
+            return slot.adapter
+
+    def _slot(self, spec: ModelSpec) -> _Slot:
+        with self._lock:
+            return self._slots.setdefault(spec.name, _Slot())
+
+    def _load(self, spec: ModelSpec) -> Adapter:
+        started = time.monotonic()
+        family = _family(spec)
+        assets = ModelAssets(spec.name, self._cache.ensure(spec), spec.parameters)
+        adapter = family(assets, self._runtime)
+        log.info("model loaded", extra={"model": spec.name, "seconds": round(time.monotonic() - started, 3)})
+        return adapter
+
+
+def _family(spec: ModelSpec) -> Callable[[ModelAssets, Runtime], Adapter]:
+    module, _, name = spec.adapter.partition(":")
+    try:
+        family: Callable[[ModelAssets, Runtime], Adapter] = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"{spec.name}: the adapter {spec.adapter} cannot be imported: {error}") from error
+    return family
+
+
+def _members(protocol: type) -> set[str]:
+    """Public names that a protocol and its bases declare."""
+    declaring = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    return {name for base in declaring for name in vars(base) if not name.startswith("_")}
