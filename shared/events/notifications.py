@@ -7,13 +7,13 @@ Knows the error tree and nothing else.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes
 
+from shared import records
 from shared.errors import ForbiddenError, JsonValue, RequestError
 
 Fields: TypeAlias = Mapping[str, JsonValue]
@@ -158,10 +158,9 @@ def _event_name(record: Fields) -> str:
 
 def _decode(text: str) -> JsonValue:
     try:
-        value: JsonValue = json.loads(text)
-    except (ValueError, RecursionError):
+        return records.loads(text)
+    except ValueError:
         raise RequestError("The notification is not valid JSON.") from None
-    return value
 
 
 def _text(encoded: str) -> str:

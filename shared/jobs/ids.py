@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from datetime import datetime
 
 from shared.storage.protocol import ObjectInfo
 
@@ -26,9 +25,7 @@ def of_refused(tenant: str, key: str, *facts: str) -> str:
     return _uuid("refused", tenant, key, *facts)
 
 
-def of_batch(source: str, moment: datetime | str) -> str:
-    """One id for a source and the minute in which it fired; a text stands for itself."""
-    minute = moment if isinstance(moment, str) else moment.strftime("%Y-%m-%dT%H:%M%z")
+def of_batch(source: str, minute: str) -> str:
     return _uuid("batch", source, minute)
 
 

@@ -10,10 +10,10 @@ Planning only names objects; it reads listings and manifests, never a picture. K
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from shared import records
 from shared.errors import (
     InvalidManifestError,
     InvalidOptionError,
@@ -73,16 +73,15 @@ def plan(store: ObjectStore, tenant: str, key: str) -> Draft | None:
     return None
 
 
-def parse_manifest(tenant: str, folder: str, data: bytes) -> tuple[tuple[str, ...], str, Options]:
-    """Source keys, target key and options; names are relative to `folder` (ending in `/`) unless they are full keys."""
-    try:
-        body: JsonValue = json.loads(data)
-    except (ValueError, RecursionError):
-        raise InvalidManifestError("The manifest is not valid JSON.") from None
+def parse_manifest(tenant: str, folder: str, body: JsonValue) -> tuple[tuple[str, ...], str, Options]:
+    """Source keys, target key and options; names are relative to `folder` (ending in `/`) unless they are full keys.
+
+    Raises InvalidManifestError, InvalidKeyError, InvalidOptionError.
+    """
     if not isinstance(body, dict):
-        raise InvalidManifestError("The manifest is not a JSON object.")
+        raise InvalidManifestError("A job is described by a JSON object.")
     if unknown := sorted(set(body) - {"source", "target", "options"}):
-        raise InvalidManifestError("The manifest has an unknown field.", context={"field": unknown[0][:64]})
+        raise InvalidManifestError("A job's description has an unknown field.", context={"field": unknown[0][:64]})
     sources = tuple(_key(tenant, folder, "source", entry) for entry in source_names(body.get("source")))
     target = _key(tenant, folder, "target", body.get("target"))
     return sources, target, options.parse(body.get("options", {}))
@@ -104,13 +103,15 @@ def _key(tenant: str, folder: str, name: str, value: JsonValue) -> str:
 
 def _from_manifest(store: ObjectStore, tenant: str, key: str) -> Draft:
     try:
-        data, _ = store.get(key, limit=MAX_MANIFEST_BYTES)
+        body = records.loads(store.get(key, limit=MAX_MANIFEST_BYTES)[0])
     except PayloadTooLargeError:
         raise InvalidManifestError(f"A manifest has at most {MAX_MANIFEST_BYTES} bytes.") from None
     except ObjectNotFoundError:
         raise ObjectGoneError(context={"key": key}) from None
+    except ValueError:
+        raise InvalidManifestError("The manifest is not valid JSON.") from None
     try:
-        source, target, chosen = parse_manifest(tenant, key.rpartition("/")[0] + "/", data)
+        source, target, chosen = parse_manifest(tenant, key.rpartition("/")[0] + "/", body)
     except InvalidOptionError as error:
         raise InvalidManifestError(error.detail, context=error.context) from None
     return Draft(unit=key, source=source, target=target, options=chosen, manifest=key)

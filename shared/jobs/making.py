@@ -29,7 +29,7 @@ from shared.tenancy.tenant import Tenant
 
 STAGE = "intake"
 _TRIES = 3
-_AT_ONCE = threading.BoundedSemaphore(2)
+AT_ONCE = threading.BoundedSemaphore(2)
 """Pictures held in memory at one time by this process, whatever the number of requests."""
 
 
@@ -67,31 +67,31 @@ def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: 
         if record is not None:
             return Made(_accepted(tenant, record.job), fresh=False, batch=record.batch)
         try:
-            refs = {key: reference(store, tenant, info) for key, info in found.items() if key != draft.manifest}
+            pictures = {key: info for key, info in found.items() if key != draft.manifest}
+            refs = {key: reference(store, tenant, key, info.etag) for key, info in pictures.items()}
         except _ReplacedError:
             continue
         except RejectedError as error:
-            fresh = not records.exists(store, tenant.name, job_id, records.OUTCOME)
-            return Made(rejected(tenant.name, job_id, error), fresh)
+            return refused(store, tenant, job_id, error)
         return _create(store, tenant, _job(job_id, draft, refs, origin, now), origin)
     raise TransientError("The uploads are still changing.")
 
 
-def reference(store: ObjectStore, tenant: Tenant, info: ObjectInfo) -> ObjectRef:
-    """Read the version `info` of a picture once, for its digest and a look at its header.
+def reference(store: ObjectStore, tenant: Tenant, key: str, etag: str = "") -> ObjectRef:
+    """Read a picture once, in the version `etag` if one is given, for its digest and a look at its header.
 
     Raises RejectedError with the reason why it can never work, ObjectGoneError.
     """
-    with _AT_ONCE:
+    with AT_ONCE:
         try:
-            data, read = store.get(info.key, limit=tenant.policy.max_bytes)
+            data, read = store.get(key, limit=tenant.policy.max_bytes)
         except ObjectNotFoundError:
-            raise ObjectGoneError(context={"key": info.key}) from None
+            raise ObjectGoneError(context={"key": key}) from None
         except PayloadTooLargeError:
             raise too_large(tenant) from None
-        if read.etag != info.etag:
+        if etag and read.etag != etag:
             raise _ReplacedError
-        return examine(tenant, info.key, data)
+        return examine(tenant, key, data)
 
 
 def examine(tenant: Tenant, key: str, data: bytes) -> ObjectRef:
@@ -100,6 +100,12 @@ def examine(tenant: Tenant, key: str, data: bytes) -> ObjectRef:
         raise too_large(tenant)
     content_type = probe(data, Limits(max_pixels=tenant.policy.max_pixels)).content_type
     return ObjectRef(key, hashlib.sha256(data).hexdigest(), len(data), content_type)
+
+
+def refused(store: ObjectStore, tenant: Tenant, job_id: str, error: RejectedError) -> Made:
+    """A refusal, and whether it is news."""
+    fresh = not records.exists(store, tenant.name, job_id, records.OUTCOME)
+    return Made(rejected(tenant.name, job_id, error), fresh)
 
 
 def rejected(tenant: str, job_id: str, error: RejectedError) -> Accepted:

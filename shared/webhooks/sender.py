@@ -40,6 +40,11 @@ def resolve(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in found]
 
 
+def timestamp() -> str:
+    """Now, as Standard Webhooks writes it in a body: RFC 3339, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def headers(hook: Webhook, message_id: str, body: str, now: datetime) -> dict[str, str]:
     """Standard Webhooks headers: id, timestamp, signature. Raises ConfigError when the tenant has no secret."""
     if not hook.secret:

@@ -1,0 +1,106 @@
+"""Door b: a job asked for over HTTP, with its pictures or with the names of pictures already stored.
+
+Knows the store, the payloads and a request's parts as plain files; no web framework.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from shared import records as text
+from shared.errors import (
+    IdempotencyConflictError,
+    InvalidManifestError,
+    JsonValue,
+    RequestError,
+)
+from shared.events.payloads import Job, ObjectRef, Options
+from shared.jobs import ids, inbox, making, options, records
+from shared.jobs.records import JobRecord
+from shared.storage import keys
+from shared.storage.protocol import ObjectStore
+from shared.tenancy.tenant import Tenant
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Pictures examined, nothing stored yet."""
+
+    source: tuple[ObjectRef, ...]
+    target: ObjectRef
+    options: Options
+    files: Mapping[str, BinaryIO]
+    """Key -> the picture's file, for those that came with the request."""
+
+    @property
+    def digest(self) -> str:
+        """The same pictures and options, however they were sent, have the same digest."""
+        pictures = [[ref.digest for ref in self.source], self.target.digest]
+        return hashlib.sha256(text.dumps([pictures, text.write(self.options)])).hexdigest()
+
+
+def job_id(tenant: Tenant, idempotency_key: str | None) -> str:
+    """Raises RequestError for a key that is not 1 to 255 visible ASCII characters."""
+    if idempotency_key is None:
+        return ids.fresh()
+    if not (1 <= len(idempotency_key) <= 255 and idempotency_key.isascii() and idempotency_key.isprintable()):
+        raise RequestError("Idempotency-Key has 1 to 255 visible ASCII characters.")
+    return ids.of_request(tenant.name, idempotency_key)
+
+
+def from_files(tenant: Tenant, job: str, sources: Sequence[BinaryIO], target: BinaryIO, chosen: JsonValue) -> Asked:
+    """Look at every picture, one at a time in memory. Raises RejectedError, RequestError and InvalidOptionError."""
+    if not 1 <= len(sources) <= inbox.MAX_SOURCES:
+        raise RequestError(f"A job has 1 to {inbox.MAX_SOURCES} sources.", context={"field": "source"})
+    asked = options.parse(chosen)
+    refs = [_examine(tenant, job, "source", file) for file in sources]
+    last = _examine(tenant, job, "target", target)
+    files = {ref.key: file for ref, file in zip([*refs, last], [*sources, target], strict=True)}
+    return Asked(tuple(refs), last, asked, files)
+
+
+def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
+    """Pictures of the tenant's own prefix: full keys, or names below its inbox.
+
+    Raises RequestError, InvalidOptionError, and RejectedError (a key outside, an object gone, a bad picture).
+    """
+    try:
+        source, target, asked = inbox.parse_manifest(tenant.name, keys.inbox(tenant.name), body)
+    except InvalidManifestError as error:
+        raise RequestError(error.detail, context=error.context) from None
+    refs = {key: making.reference(store, tenant, key) for key in {*source, target}}
+    return Asked(tuple(refs[key] for key in source), refs[target], asked, {})
+
+
+def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: float) -> Job:
+    """Store the pictures, then the job; a repeat gets the job of the first time.
+
+    Raises IdempotencyConflictError when the id belongs to another request.
+    """
+    known = records.find(store, tenant.name, job)
+    if known is None:
+        for ref in (*asked.source, asked.target):
+            if ref.key in asked.files:
+                _store(store, job, ref, asked.files[ref.key])
+        payload = Job(job, asked.source, asked.target, asked.options, created=records.timestamp(now))
+        known = records.create(store, tenant.name, JobRecord(payload, request=asked.digest))
+    if known.request != asked.digest:
+        raise IdempotencyConflictError
+    return known.job
+
+
+def _examine(tenant: Tenant, job: str, role: str, file: BinaryIO) -> ObjectRef:
+    with making.AT_ONCE:
+        file.seek(0)
+        ref = making.examine(tenant, "", file.read(tenant.policy.max_bytes + 1))
+    # The name comes from the content, so that two requests with one id cannot change each other's pictures.
+    return replace(ref, key=keys.job(tenant.name, job, "input", f"{role}-{ref.digest[:32]}"))
+
+
+def _store(store: ObjectStore, job: str, ref: ObjectRef, file: BinaryIO) -> None:
+    with making.AT_ONCE:
+        file.seek(0)
+        store.put(ref.key, file.read(), content_type=ref.content_type, metadata={inbox.MARKER: job})

@@ -1,0 +1,175 @@
+"""A job as its owner sees it, told from the records in its folder; there is no other state.
+
+Knows the object store and the record formats: job.json, <stage>/work.*.json, outcome.json, cancelled.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared import records
+from shared.errors import InvalidKeyError, JsonValue, NotFoundError, ObjectNotFoundError, RequestError
+from shared.events.event import parse_type
+from shared.events.payloads import Job, ObjectRef
+from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord
+from shared.records import RecordError
+from shared.storage import keys
+from shared.storage.protocol import ObjectStore
+
+QUEUED, RUNNING, SUCCEEDED, REJECTED, FAILED, CANCELLED_STATUS = STATUSES = (
+    "queued",
+    "running",
+    "succeeded",
+    "rejected",
+    "failed",
+    "cancelled",
+)
+_ENDS = {"completed": SUCCEEDED, "rejected": REJECTED, "failed": FAILED}
+_MAX_FILES = 1000
+"""Files of one job that are looked at: seven stages leave some thirty."""
+
+
+@dataclass(frozen=True)
+class StageView:
+    """One event's work at one stage."""
+
+    stage: str
+    started: float
+    """Seconds since the epoch."""
+    finished: float
+    """0 while it is at work."""
+    woke: float
+    """Seconds that the stage took to wake for this event; 0 when it was awake."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended, as far as its owner needs it."""
+
+    status: str
+    stage: str
+    code: str = ""
+    detail: str = ""
+    http_status: int = 0
+    """Of the same fault on the API."""
+    context: Mapping[str, JsonValue] = field(default_factory=dict)
+    image: ObjectRef | None = None
+    width: int = 0
+    height: int = 0
+    faces: int = 0
+
+
+@dataclass(frozen=True)
+class JobView:
+    id: str
+    status: str
+    job: Job | None
+    """None for uploads that were refused before they became a job."""
+    stages: tuple[StageView, ...]
+    outcome: Outcome | None
+
+
+@dataclass(frozen=True)
+class Listing:
+    jobs: tuple[JobView, ...]
+    cursor: str
+
+
+@dataclass(frozen=True)
+class _Work:
+    started: float
+    finished: float = 0.0
+    woke: float = 0.0
+
+
+@dataclass(frozen=True)
+class _End:
+    type: str
+    data: dict[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class _Image:
+    image: ObjectRef
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class _Fault:
+    stage: str
+    code: str
+    detail: str
+    status: int = 500
+    context: dict[str, JsonValue] = field(default_factory=dict)
+
+
+def view(store: ObjectStore, tenant: str, job_id: str) -> JobView:
+    """Raises NotFoundError, the same for a foreign, a missing and a malformed id."""
+    try:
+        folder = keys.job(tenant, job_id)
+    except InvalidKeyError:
+        raise NotFoundError from None
+    names = [entry.key[len(folder) :] for entry in store.list(folder, limit=_MAX_FILES).objects]
+    job = _read(store, folder + JOB, JobRecord) if JOB in names else None
+    outcome = read_outcome(store, tenant, job_id) if OUTCOME in names else None
+    if job is None and outcome is None:
+        raise NotFoundError
+    works = [(name, _read(store, folder + name, _Work)) for name in names if _is_work(name)]
+    stages = [StageView(name.partition("/")[0], w.started, w.finished, w.woke) for name, w in works if w is not None]
+    status = CANCELLED_STATUS if CANCELLED in names else _status(outcome, stages)
+    in_order = tuple(sorted(stages, key=lambda entry: entry.started))
+    return JobView(job_id, status, job.job if job else None, in_order, outcome)
+
+
+def read_outcome(store: ObjectStore, tenant: str, job_id: str) -> Outcome | None:
+    """None while the job has not ended."""
+    end = _read(store, keys.job(tenant, job_id, OUTCOME), _End)
+    kind = parse_type(end.type) if end is not None else None
+    if end is None or kind is None:
+        return None
+    if kind.outcome == "completed":
+        made = records.read(_Image, end.data)
+        faces = end.data.get("faces")
+        count = len(faces) if isinstance(faces, list) else 0
+        return Outcome(SUCCEEDED, kind.stage, "", "", 200, {}, made.image, made.width, made.height, count)
+    fault = records.read(_Fault, end.data)
+    return Outcome(_ENDS[kind.outcome], fault.stage, fault.code, fault.detail, fault.status, fault.context)
+
+
+def listing(store: ObjectStore, tenant: str, *, status: str = "", limit: int = 20, cursor: str = "") -> Listing:
+    """Jobs in the order of their ids. A page may hold fewer than `limit` and still have a cursor: go on with it.
+
+    Raises RequestError for an unknown status.
+    """
+    if status and status not in STATUSES:
+        raise RequestError(f"status is one of {', '.join(STATUSES)}.", context={"field": "status"})
+    page = store.list(keys.jobs(tenant), cursor=cursor, limit=limit, delimiter="/")
+    views = []
+    for prefix in page.prefixes:
+        try:
+            views.append(view(store, tenant, prefix.rstrip("/").rpartition("/")[2]))
+        except NotFoundError:
+            continue  # a folder whose job was not accepted in the end
+    return Listing(tuple(entry for entry in views if not status or entry.status == status), page.cursor)
+
+
+def _is_work(name: str) -> bool:
+    stage, _, rest = name.partition("/")
+    return bool(stage) and rest.startswith("work.") and rest.endswith(".json")
+
+
+def _status(outcome: Outcome | None, stages: list[StageView]) -> str:
+    if outcome is not None:
+        return outcome.status
+    return RUNNING if stages else QUEUED
+
+
+def _read(store: ObjectStore, key: str, kind: type[records.T]) -> records.T | None:
+    """A record, or None when it is gone or damaged: one bad file must not hide the job."""
+    try:
+        data, _ = store.get(key)
+        return records.read(kind, records.loads(data))
+    except (ObjectNotFoundError, RecordError, ValueError):
+        return None
