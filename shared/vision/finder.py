@@ -28,13 +28,14 @@ _MISFIT = 0.055
 _MISFIT_TURNED = 0.0585
 """Right fits 0.025-0.045, up to 0.058 on faces turned by 135 degrees; wrong ones 0.067-0.088."""
 _UPSIDE_DOWN = 100.0
+_SURE_SCORE = 0.6
+_SURE_FIT = 0.045
+"""Weaker than either, a face is also looked at turned: on its head it may fit better."""
 _SAME = 0.4
 """Two faces whose centres are nearer than this part of their size are one."""
 
 
-def find_faces(
-    image: Image, detector: Detector, landmarker: Landmarker, *, min_score: float = 0.5
-) -> list[FoundFace]:
+def find_faces(image: Image, detector: Detector, landmarker: Landmarker, *, min_score: float = 0.5) -> list[FoundFace]:
     """Faces from left to right by the centre of the box, then top to bottom, whatever order the detector has.
 
     Every face has a detector score of at least `min_score`, a mesh flag above 0.8 and a misfit below 0.055; where none
@@ -46,7 +47,8 @@ def find_faces(
         faces, rejected = search.gate(detections)
         if faces:
             faces += search.look_closer(detections)
-        faces += [face for detection in rejected for face in search.turn_around(detection)]
+        doubtful = [d.box for d in rejected] + [f.box for f in faces if f.score < _SURE_SCORE or f.misfit > _SURE_FIT]
+        faces += [face for box in doubtful for face in search.turn_around(box)]
         if faces:
             return _in_order(_distinct(faces + search.turn_with(faces)))
         tiny = tiny or search.measure(rejected)
@@ -78,14 +80,14 @@ class _Search:
             return []
         return self.gate(self._detect(self.image, _CLOSE))[0]
 
-    def turn_around(self, detection: Detection) -> list[FoundFace]:
-        """A detection without a fitting mesh, looked at sideways and upside down."""
-        if side(detection.box) < MEASURABLE:
+    def turn_around(self, box: Floats) -> list[FoundFace]:
+        """A detection without a well-fitting mesh, looked at sideways and upside down."""
+        if side(box) < MEASURABLE:
             return []
-        part, origin = _surroundings(self.image, detection.box)
+        part, origin = _surroundings(self.image, box)
         turned = [d for turns in _TURNS for d in self._detect_turned(part, turns, _SMALL_SIZES[0])]
         moved = [_moved(d, origin) for d in turned]
-        return self.gate([d for d in moved if _overlap(d.box, detection.box)])[0]
+        return self.gate([d for d in moved if _overlap(d.box, box)])[0]
 
     def turn_with(self, faces: list[FoundFace]) -> list[FoundFace]:
         """The picture once more, turned as its turned faces are: a group lying on its side is only found in part."""

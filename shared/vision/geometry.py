@@ -91,9 +91,7 @@ class Region(NamedTuple):
         k = size / self.side
         c, s = math.cos(self.angle) * k, math.sin(self.angle) * k
         half = size / 2
-        return np.array(
-            [[c, s, half - c * self.x - s * self.y], [-s, c, half + s * self.x - c * self.y]], np.float64
-        )
+        return np.array([[c, s, half - c * self.x - s * self.y], [-s, c, half + s * self.x - c * self.y]], np.float64)
 
 
 def region_from_points(points: Floats) -> Region:

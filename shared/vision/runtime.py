@@ -125,7 +125,7 @@ class Runtime:
     def _limit_opencv(self) -> None:
         with self._lock:
             if not self._opencv_follows:
-                import cv2  # noqa: PLC0415  (heavy; a runtime without a session needs none of it)
+                import cv2
 
                 cv2.setNumThreads(self.threads)
                 self._opencv_follows = True
@@ -146,14 +146,14 @@ def session_options(ort: ModuleType, threads: int) -> Any:
 
 
 def _onnxruntime() -> ModuleType:
-    import onnxruntime  # noqa: PLC0415  (see the module's docstring)
+    import onnxruntime
 
     return onnxruntime  # type: ignore[no-any-return, unused-ignore]
 
 
 def _ort_errors() -> tuple[type[Exception], ...]:
     # onnxruntime's errors share no base class of their own.
-    from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return tuple(getattr(state, name) for name in _ERROR_NAMES)
 
@@ -162,7 +162,7 @@ def _load_error(path: Path, text: str) -> ModelError:
     for pattern in _TOO_NEW:
         if found := pattern.search(text):
             numbers = {"model": int(found["model"]), "runtime": int(found["runtime"])}
-            detail = "{name} needs version {model}, this runtime knows up to {runtime}".format(name=path.name, **numbers)
+            detail = f"{path.name} needs version {found['model']}, this runtime knows up to {found['runtime']}"
             return ModelIncompatibleError(detail, context={**numbers})
     if found := _PART_MISSING.search(text):
         name = Path(found["path"]).name

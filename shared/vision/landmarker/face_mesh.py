@@ -74,10 +74,9 @@ def crop_region(image: Image, region: Region, size: int) -> Image:
             shift = (factor - 1) / 2
             matrix[:, 2] += matrix[:, :2] @ np.array([x0 + shift, y0 + shift])
             matrix[:, :2] *= factor
-    crop = cv2.warpAffine(
+    return cv2.warpAffine(  # type: ignore[return-value]
         image, matrix, (size, size), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
     )
-    return crop  # type: ignore[return-value]
 
 
 def _surroundings(image: Image, region: Region, factor: int) -> tuple[int, int, Image]:

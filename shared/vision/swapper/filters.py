@@ -59,4 +59,4 @@ def disc(diameter: float) -> Bytes:
 
 
 def grow(mask: Bools, diameter: float) -> Bools:
-    return cast(Bools, cv2.dilate(mask.astype(np.uint8), disc(diameter)) > 0)
+    return cv2.dilate(mask.astype(np.uint8), disc(diameter)) > 0

@@ -17,6 +17,10 @@ from shared.vision.protocols import Floats
 from shared.vision.swapper.filters import Bools, blur, blur_mask, disc, grow
 from shared.vision.swapper.uv import UVGrid
 
+_SOURCE_MARGIN = 0.05
+_SOURCE_FEATHER = 0.04
+"""A fringe shades the skin below it: cut closer or harder, the shade reads as a second pair of brows."""
+
 
 @dataclass(frozen=True)
 class Occlusion:
@@ -45,10 +49,10 @@ def find_occluders(
     found = _of_size(suspicion, grid)
     wide = grow(found, 0.1 * size)
     covered = (grow(found, 0.055 * size) & ~grid.core) | _sunglasses(rest[..., 0], visible, grid)
-    margin = grow(wide, 0.02 * size) & ~grid.core
+    margin = grow(wide, _SOURCE_MARGIN * size) & ~grid.core
     return Occlusion(
         clear=1 - blur_mask(covered, 0.017 * size),
-        clear_wide=1 - blur_mask(margin, 0.02 * size),
+        clear_wide=1 - blur_mask(margin, _SOURCE_FEATHER * size),
         suspicion=cast(Floats, cv2.dilate(suspicion, disc(0.04 * size))),
         near=wide.astype(np.float32),
     )

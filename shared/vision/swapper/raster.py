@@ -132,7 +132,7 @@ def _evaluate(affine: Floats, ids: NDArray[np.int32], outside: float) -> Floats:
 
 def _shift(drawn: _Drawn, origin: Floats) -> Shift:
     """How far each pixel's content moved, in pixels of the drawing; 0 outside the mesh."""
-    height, width = drawn.ids.shape
+    width = drawn.ids.shape[1]
     was = origin[canonical().triangles]
     moves = was[..., :2] - drawn.corners[..., :2]
     x = _evaluate(_affine(drawn.corners, drawn.areas, moves[..., 0]), drawn.ids, outside=0)

@@ -5,7 +5,7 @@ Knows the texture square; no picture and no mesh.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -44,8 +44,11 @@ def _colour(identity: MeshIdentity, target: Analysis, grid: UVGrid) -> Bytes:
     headroom = np.maximum(_WHITE - base - np.log1p(np.maximum(np.maximum(blue, red), 0)), 0.08)
     luma = np.where(luma > 0, headroom * np.tanh(luma / headroom), luma)
     chroma = _chroma(identity.skin, target.skin, grid)
-    texture = join(base + luma, blue + detail[..., 1] * chroma, red + detail[..., 2] * chroma)
-    return np.clip(texture + 0.5, 0, 255).astype(np.uint8)
+    shade = luma * (1 - grid.feature)
+    blue = blue + detail[..., 1] * chroma + shade * np.float32(target.skin.warmth[0])
+    red = red + detail[..., 2] * chroma + shade * np.float32(target.skin.warmth[1])
+    texture = join(base + luma, blue, red)
+    return cast(Bytes, np.clip(texture + 0.5, 0, 255).astype(np.uint8))
 
 
 def _as_sharp(identity: MeshIdentity, target: SkinStatistics) -> Floats:
@@ -69,9 +72,7 @@ def _chroma(source: SkinStatistics, target: SkinStatistics, grid: UVGrid) -> Flo
     return (factor * smoothstep_of(target.saturation, 0.03, 0.15)).astype(np.float32)
 
 
-def _opacity(
-    identity: MeshIdentity, target: Analysis, facing: Floats, grid: UVGrid, options: SwapOptions
-) -> Floats:
+def _opacity(identity: MeshIdentity, target: Analysis, facing: Floats, grid: UVGrid, options: SwapOptions) -> Floats:
     """Feathered at the rim and the silhouette; the target's occluders, and the eyes and teeth, stay the target's."""
     size = grid.size
     opacity = rim_feather(grid) * smoothstep(facing, 0.12, 0.48) * identity.clear

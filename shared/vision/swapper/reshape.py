@@ -7,6 +7,7 @@ stays. Knows meshes, no pictures.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def _handles() -> _Handles:
     at = everywhere[vertices]
     inner = _kernel(at, at) + _SMOOTHING * np.eye(len(at))
     weights = (_kernel(everywhere, at) @ np.linalg.inv(inner)).astype(np.float32)
-    return _Handles(vertices, [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)], weights)
+    return _Handles(vertices, [slice(a, b) for a, b in pairwise(ends)], weights)
 
 
 def _kernel(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

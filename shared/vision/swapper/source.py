@@ -14,7 +14,7 @@ import numpy as np
 from shared.vision.protocols import Floats, Image
 from shared.vision.swapper.analysis import Analysis, SkinStatistics, analyse
 from shared.vision.swapper.colour import split
-from shared.vision.swapper.filters import blur, blur_mask, disc, enlarge, reduce, smoothstep, smoothstep_of
+from shared.vision.swapper.filters import blur, disc, enlarge, reduce, smoothstep, smoothstep_of
 from shared.vision.swapper.region import Box, crop_face
 from shared.vision.swapper.uv import UVGrid, uv_grid
 from shared.vision.swapper.visibility import visibility
@@ -70,10 +70,13 @@ def _detail(image: Image, mesh: Floats, analysis: Analysis, grid: UVGrid) -> Flo
     size = grid.size
     texture = split(grid.unwrap(image, mesh, cv2.INTER_CUBIC).astype(np.float32))
     detail = texture - enlarge(analysis.light, size, size)
-    feature = blur_mask(grid.core, 0.012 * size)
-    held = _SHADING * np.tanh(detail[..., 0] / _SHADING)
-    detail[..., 0] = detail[..., 0] * feature + held * (1 - feature)
-    detail[..., 1:] *= (feature + (1 - feature) * _SHADING_CHROMA)[..., None]
+    plain = 1 - grid.feature
+    luma = detail[..., 0].copy()
+    held = _SHADING * np.tanh(luma / _SHADING)
+    detail[..., 0] += plain * (held - luma)
+    # the colour that comes with shade is the light's, not the face's: the target's own is put back by relight
+    detail[..., 1:] -= (plain * luma)[..., None] * np.array(analysis.skin.warmth, np.float32)
+    detail[..., 1:] *= (1 - plain * (1 - _SHADING_CHROMA))[..., None]
     return detail
 
 
@@ -101,5 +104,3 @@ def _either_side(seen: Floats) -> Floats:
     size = len(seen)
     best = cv2.morphologyEx(np.maximum(seen, seen[:, ::-1]), cv2.MORPH_CLOSE, disc(max(3, int(0.09 * size))))
     return smoothstep(cast(Floats, best), 0.2, 0.5)
-
-

@@ -39,7 +39,7 @@ class UVGrid:
 
     size: int
     corners: NDArray[np.intp]
-    """[3, size * size]: the triangle's vertices under each texel; outside the face those of the nearest texel inside."""
+    """[3, size * size]: vertices of the triangle under each texel; outside the face those of the nearest inside."""
     weights: Floats
     """[3, size * size]: barycentric."""
     inside: Bools
@@ -51,6 +51,8 @@ class UVGrid:
     """Eyes, brows, lips, nostrils: never taken for skin."""
     core: Bools
     """The same, wider: nothing in here is taken for an occluder."""
+    feature: Floats
+    """1 on the core, soft."""
     lenses: tuple[Bools, Bools]
     """Each eye with its brow: where sunglasses would be."""
     lips: Floats
@@ -67,7 +69,7 @@ class UVGrid:
         """Vertex values [468] to texels [size, size], linear in each triangle."""
         w, c = self.weights, self.corners
         texels = w[0] * values[c[0]] + w[1] * values[c[1]] + w[2] * values[c[2]]
-        return texels.reshape(self.size, self.size)
+        return cast(Floats, texels.reshape(self.size, self.size))
 
     def unwrap(self, image: A, mesh: Floats, interpolation: int = cv2.INTER_LINEAR) -> A:
         """The picture under the mesh as a texture [size, size, channels]."""
@@ -98,6 +100,7 @@ def uv_grid(size: int) -> UVGrid:
         mouth=mouth,
         features=features,
         core=core,
+        feature=blur_mask(core, 0.012 * size),
         lenses=(_region(size, EYE_A, BROW_A, grow=0.03), _region(size, EYE_B, BROW_B, grow=0.03)),
         lips=blur_mask(lips, 0.01 * size),
         rim=_rim_distance(inside),
@@ -153,7 +156,7 @@ def _region(size: int, *loops: list[int], grow: float = 0.0) -> Bools:
     radius = round(grow * size)
     if radius:
         mask = cv2.dilate(mask, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1,) * 2))  # type: ignore[assignment]
-    return cast(Bools, mask > 0)
+    return mask > 0
 
 
 def _rim_distance(inside: Bools) -> Floats:
