@@ -40,6 +40,7 @@ _FAILURES = (
 """Seen from Pillow and its libraries when single bytes of good files are changed (tests/unit/imaging/test_fuzz.py);
 MemoryError is what libtiff says of an absurd strip, UserWarning counts where the process makes errors of warnings."""
 
+_CUT = ("truncated", "premature end")
 _UNREAD = ("unsupported", "not supported", "not yet supported", "unknown pixel mode", "cannot handle")
 _END_MARKS = {JPEG: b"\xff\xd9", PNG: b"IEND"}
 
@@ -56,7 +57,7 @@ def reading(kind: Kind, data: bytes) -> Iterator[None]:
 
 
 def _verdict(kind: Kind, data: bytes, words: str) -> RejectedError:
-    if "truncated" in words or _is_cut(kind, data):
+    if any(mark in words for mark in _CUT) or _is_cut(kind, data):
         return MediaTruncatedError(f"The {kind.name} file ends too early.")
     if any(mark in words for mark in _UNREAD):
         return UnsupportedMediaTypeError(f"This variant of {kind.name} cannot be read.")

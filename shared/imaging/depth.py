@@ -54,8 +54,8 @@ def _table(white: int) -> NDArray[np.uint8]:
 
 def _scaled(values: NDArray[np.generic], real: bool) -> NDArray[np.uint8]:
     """Integers and floats name no white: it is the smallest usual one that holds the brightest sample."""
-    finite = np.nan_to_num(values.astype(np.float32), posinf=0.0, neginf=0.0)
-    brightest = float(finite.max(initial=0.0))
+    finite = np.nan_to_num(values.astype(np.float32), posinf=0.0, neginf=0.0).clip(0)
+    brightest = float(finite.max(initial=0))
     white = next((white for white in (_WHITES if real else _WHITES[1:]) if brightest <= white), brightest)
-    levels: NDArray[np.uint8] = np.rint(finite * np.float32(255 / white)).clip(0, 255).astype(np.uint8)
+    levels: NDArray[np.uint8] = np.rint(finite / np.float32(white) * 255).astype(np.uint8)
     return levels
