@@ -1,0 +1,96 @@
+"""What a stage is handed: the protocols of shared.context, filled in. Knows settings, storage and telemetry.
+
+The model registry is imported on first use, so that a stage without models never loads numpy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TypeVar
+
+from shared.context import Deadline, Metrics, Models
+from shared.errors import DeadlineExceededError, StoppingError
+from shared.serving.lifecycle import Lifecycle
+from shared.settings import ModelSettings
+from shared.storage.protocol import ObjectStore
+from shared.storage.scoped import TenantStore
+from shared.telemetry.logs import Log
+from shared.tenancy.directory import Directory
+from shared.tenancy.tenant import Tenant
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class EventDeadline:
+    """When this event must be done: its own time is up, or the process has to end."""
+
+    ends: float
+    """Monotonic."""
+    lifecycle: Lifecycle
+
+    def remaining(self) -> float:
+        return min(self.ends, self.lifecycle.ends) - time.monotonic()
+
+    def check(self) -> None:
+        if self.remaining() > 0:
+            return
+        if self.lifecycle.ends < self.ends:
+            raise StoppingError("Not finished before this process had to end.")
+        raise DeadlineExceededError
+
+
+@dataclass
+class StageSetup:
+    models: Models
+    log: Log
+
+
+@dataclass
+class EventContext:
+    storage: TenantStore
+    models: Models
+    tenant: Tenant
+    log: Log
+    metrics: Metrics
+    deadline: Deadline
+
+
+@dataclass
+class DoorContext:
+    store: ObjectStore
+    tenants: Directory
+    bucket: str
+    key_prefix: str
+    grace_seconds: float
+    log: Log
+    metrics: Metrics
+    deadline: Deadline
+
+    def now(self) -> float:
+        return time.time()
+
+
+class LazyModels:
+    """The registry, made when a stage first asks for a model."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self._settings = settings
+        self._made: Models | None = None
+        self._making = threading.Lock()
+
+    def get(self, name: str, protocol: type[A]) -> A:
+        return self._registry().get(name, protocol)
+
+    def warm(self, *names: str) -> None:
+        self._registry().warm(*names)
+
+    def _registry(self) -> Models:
+        with self._making:
+            if self._made is None:
+                from shared.models import build
+
+                self._made = build.registry(self._settings)
+            return self._made

@@ -1,0 +1,86 @@
+"""Stages that take raw events, from outside or from the dead letter: they yield events to publish, one by one.
+
+Knows the contract and the harness's own parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shared.errors import BrokerUnavailableError
+from shared.events import contract
+from shared.events.event import Event
+from shared.jobs.accepted import Accepted
+from shared.serving.answers import NOTHING, PUBLISHED, Reply
+from shared.serving.context import DoorContext
+from shared.serving.receive import Services, answer, once
+from shared.serving.stage import Door
+from shared.settings import StoreSettings
+from shared.storage import keys
+from shared.telemetry.logs import stage_log
+
+FOLDER_BUCKET = "wakeswap"
+"""The bucket that notifications about a folder store name."""
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Publishes what a door accepted; the HTTP API uses it too."""
+
+    services: Services
+
+    def publish(self, accepted: Accepted, traceparent: str = "") -> None:
+        """Return when the broker has it, or the job has ended otherwise. Raises BrokerUnavailableError."""
+        services, stage = self.services, self.services.stage.name
+        if services.emitter is None:
+            raise BrokerUnavailableError("This process has no K_SINK.")
+        if services.outcomes.settle(accepted.tenant, accepted.payload, accepted.cause):
+            event = contract.first(stage, accepted.tenant, accepted.payload, accepted.cause, traceparent=traceparent)
+            services.emitter.publish(event)
+
+
+@dataclass(frozen=True)
+class DoorReceiver:
+    """Delivers events to a stage that takes them raw."""
+
+    services: Services
+    door: Door
+    store: StoreSettings
+
+    def __call__(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        return answer(self.services, headers, body, self._deliver)
+
+    def context(self) -> DoorContext:
+        services = self.services
+        bucket, prefix = bucket_of(self.store.url)
+        return DoorContext(
+            store=services.store,
+            tenants=services.tenants,
+            bucket=bucket,
+            key_prefix=prefix,
+            grace_seconds=self.store.upload_grace_seconds,
+            log=stage_log(services.stage.name),
+            metrics=services.metrics,
+            deadline=services.deadline(),
+        )
+
+    def _deliver(self, event: Event, traceparent: str) -> Reply:
+        key = keys.system("work", self.services.stage.name, f"{event.digest}.json")
+        return once(self.services, key, lambda: self.services.lifecycle.run(lambda: self._pass(event, traceparent)))
+
+    def _pass(self, event: Event, traceparent: str) -> Reply:
+        outbox, reply = Outbox(self.services), NOTHING
+        for accepted in self.door(event, self.context()):
+            outbox.publish(accepted, traceparent)
+            reply = PUBLISHED
+        return reply
+
+
+def bucket_of(url: str) -> tuple[str, str]:
+    """Bucket and key prefix of a store, as upload notifications name them."""
+    if not url.startswith("s3://"):
+        return FOLDER_BUCKET, ""
+    bucket, _, prefix = url.removeprefix("s3://").partition("/")
+    prefix = prefix.strip("/")
+    return bucket, f"{prefix}/" if prefix else ""

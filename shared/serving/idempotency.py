@@ -1,0 +1,133 @@
+"""One event, one piece of work, however often it is delivered.
+
+A conditional write takes the work and a heartbeat keeps the lease; the finished reply replaces the lease and is
+given again, byte for byte, to every later delivery. A process that dies leaves a lease that runs out. Leases are
+compared by wall clock: machines must agree on the time to well within a lease. Knows the object store.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from logging import getLogger
+
+from shared.errors import (
+    BusyError,
+    ObjectNotFoundError,
+    PreconditionFailedError,
+    StorageError,
+    StoreUnavailableError,
+)
+from shared.serving import background
+from shared.serving.answers import Reply
+from shared.serving.record import Record
+from shared.storage.protocol import ObjectStore
+
+log = getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The records of all events that this process may work on."""
+
+    store: ObjectStore
+    seconds: float
+    """Length of a lease; the heartbeat renews it every third of that."""
+    now: Callable[[], float] = time.time
+
+    def take(self, key: str, *, woke: float = 0.0) -> Lease | Reply:
+        """The work, now ours, or the reply of whoever has finished it. Raises BusyError while another holds it."""
+        now = self.now()
+        mine = Record(owner=uuid.uuid4().hex, expires=now + self.seconds, started=now, woke=woke)
+        try:
+            etag = self.store.create(key, mine.encode(), content_type="application/json").etag
+        except PreconditionFailedError:
+            found, etag = self.read(key)
+            if found.reply is not None:
+                return found.reply
+            if found.owner != mine.owner:  # equal: the store wrote our record, but its answer was lost
+                if found.expires > now:
+                    raise BusyError from None
+                etag = self.write(key, mine, etag)
+        return Lease(self, key, mine, etag)
+
+    def read(self, key: str) -> tuple[Record, str]:
+        """A record and its ETag. Raises BusyError when it was removed a moment ago: the next delivery may start."""
+        try:
+            data, info = self.store.get(key)
+        except ObjectNotFoundError:
+            raise BusyError from None
+        return Record.decode(data), info.etag
+
+    def write(self, key: str, record: Record, etag: str) -> str:
+        """The ETag of `record`, written over the version `etag`. Raises BusyError when another was faster."""
+        try:
+            return self.store.replace(key, record.encode(), etag, content_type="application/json").etag
+        except PreconditionFailedError:
+            raise BusyError from None
+
+
+class Lease:
+    """Work that is ours until it is finished, released, or taken over because we were silent for too long."""
+
+    def __init__(self, ledger: Ledger, key: str, record: Record, etag: str) -> None:
+        self._ledger, self._key, self._record, self._etag = ledger, key, record, etag
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the lease in the background for as long as the block runs."""
+        stop = threading.Event()
+        beats = background.start("lease", lambda: self._beat(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            beats.result()
+
+    def renew(self) -> None:
+        """Raises BusyError when another process has taken the work over."""
+        self._write(replace(self._record, expires=self._ledger.now() + self._ledger.seconds))
+
+    def finish(self, reply: Reply) -> Reply:
+        """Store the reply and give it back; if another process has finished meanwhile, its reply counts.
+
+        Raises BusyError when another process has taken the work over and is still at it.
+        """
+        self._write(replace(self._record, expires=0.0, finished=self._ledger.now(), reply=reply))
+        return self._record.reply or reply
+
+    def release(self) -> None:
+        """Let the next delivery start at once. Never fails: a lease that stays runs out by itself."""
+        try:
+            self._write(replace(self._record, expires=0.0))
+        except (BusyError, StorageError, StoreUnavailableError) as error:
+            log.warning("lease not released: %s", error)
+
+    def _beat(self, stop: threading.Event) -> None:
+        while not stop.wait(self._ledger.seconds / 3):
+            try:
+                self.renew()
+            except BusyError:
+                log.warning("lease lost: another process has taken the work over")
+                return
+            except (StorageError, StoreUnavailableError) as error:
+                log.warning("lease not renewed, trying again: %s", error)
+
+    def _write(self, record: Record) -> None:
+        """Write over our own last version; when that is gone, what is there now decides whether it is still ours."""
+        try:
+            self._etag = self._ledger.write(self._key, record, self._etag)
+        except BusyError:
+            found, etag = self._ledger.read(self._key)
+            if found.reply is not None:
+                record = found
+            elif found.owner != self._record.owner:
+                raise
+            else:  # our own write of a moment ago, whose answer was lost
+                etag = self._ledger.write(self._key, record, etag)
+            self._etag = etag
+        self._record = record

@@ -1,0 +1,126 @@
+"""A process's life: loading, ready, stopping, and what it refuses meanwhile. All answers come from memory.
+
+Knows time, threads and one signal; the process itself is gunicorn's (see gunicorn.conf.py).
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
+from contextlib import suppress
+from logging import getLogger
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Any, TypeVar
+
+from shared.errors import ModelLoadingError, SetupFailedError, StoppingError, TransientError, WakeswapError
+from shared.serving import background
+
+T = TypeVar("T")
+log = getLogger(__name__)
+
+EXTENSION = "wakeswap.lifecycle"
+"""Where gunicorn's hooks find the process's Lifecycle in the application's `extensions`."""
+STARTED = time.time()
+"""When this process began: gunicorn's configuration imports this module before the worker is forked."""
+SETUP_FAILED = 3
+"""Exit code after a failed setup. gunicorn's master reads it as "worker failed to boot" and ends with it too."""
+SHOWN_SECONDS = 2.0
+"""How long readiness shows why the setup failed before the process ends."""
+HAND_BACK_SECONDS = 2.0
+"""How long before the end of the grace period unfinished events are handed back."""
+
+
+class Lifecycle:
+    """`grace`: seconds from SIGTERM to the end of the process."""
+
+    def __init__(self, grace: float) -> None:
+        self._grace = max(grace - HAND_BACK_SECONDS, grace / 2)
+        self._ready = False
+        self._failure: TransientError | None = None
+        self._handed_back: Future[None] = Future()
+        self.ends = math.inf
+        """Monotonic time by which all work must be finished; known once the process stops."""
+        self._woke: SimpleQueue[float] = SimpleQueue()
+
+    def load(self, setup: Callable[[], None], leave: Callable[[int], None]) -> None:
+        """Run `setup` in the background: then ready, or, when it raised, `leave(SETUP_FAILED)`."""
+        background.start("setup", setup).add_done_callback(lambda done: self._loaded(done, leave))
+
+    def ready(self) -> None:
+        """Everything is loaded and warm."""
+        woke = round(time.time() - STARTED, 3)
+        self._woke.put(woke)
+        self._ready = True
+        log.info("ready", extra={"woke": woke})
+
+    def first_wake(self) -> float:
+        """Seconds from the start of the process to ready, for whoever asks first; 0 for everyone after."""
+        try:
+            return self._woke.get_nowait()
+        except Empty:
+            return 0.0
+
+    def check(self) -> None:
+        """Return when new work may come in. Raises StoppingError, ModelLoadingError, or why the setup failed."""
+        if self.ends < math.inf:
+            raise StoppingError
+        if self._failure is not None:
+            raise self._failure
+        if not self._ready:
+            raise ModelLoadingError
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What `work` returns or raises; StoppingError when the grace period ends before it does."""
+        running = background.start("event", work)
+        either: tuple[Future[Any], ...] = (running, self._handed_back)
+        wait(either, return_when=FIRST_COMPLETED)
+        if not running.done():
+            raise StoppingError("Not finished before this process had to end.")
+        return running.result()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Refuse new work from now on, and hand back what is not finished in time. Safe in a signal handler."""
+        seconds = 0.0 if at_once else self._grace
+        self.ends = min(self.ends, time.monotonic() + seconds)
+        background.start("hand back", lambda: self._hand_back(seconds))
+
+    def _hand_back(self, seconds: float) -> None:
+        time.sleep(seconds)
+        with suppress(InvalidStateError):  # a second signal was faster
+            self._handed_back.set_result(None)
+
+    def _loaded(self, setup: Future[None], leave: Callable[[int], None]) -> None:
+        error = setup.exception()
+        if error is None:
+            self.ready()
+            return
+        log.critical("setup failed", exc_info=error)
+        self._failure = _shown(error)
+        time.sleep(SHOWN_SECONDS)
+        leave(SETUP_FAILED)
+
+
+def stop_on_sigterm(lifecycle: Lifecycle) -> None:
+    """Stop before the handler that is there (gunicorn's, which ends its loop) does its part. Main thread only."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        lifecycle.stop()
+        if callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGTERM, handle)
+    signal.siginterrupt(signal.SIGTERM, False)
+
+
+def _shown(error: BaseException) -> TransientError:
+    """What events and probes get to see: always something that may pass, or the broker would drop the events."""
+    if isinstance(error, TransientError):
+        return error
+    if isinstance(error, WakeswapError):
+        return SetupFailedError(error.detail, context={**error.context, "cause": error.code})
+    return SetupFailedError()

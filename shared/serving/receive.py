@@ -1,0 +1,161 @@
+"""One event, hop by hop: decoded, placed with its tenant, taken once, handled, answered.
+
+The way of every stage that takes payloads; `doors` is that of the stages that take raw events. Knows the contract
+and the harness's own parts; no web framework.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from logging import getLogger
+
+from shared.context import Metrics, Models
+from shared.errors import RejectedError, WakeswapError
+from shared.events import codec, contract
+from shared.events.event import Event, source_of
+from shared.events.payloads import Payload, Rejection
+from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
+from shared.serving.context import EventContext, EventDeadline
+from shared.serving.emitter import Emitter
+from shared.serving.idempotency import Ledger
+from shared.serving.lifecycle import Lifecycle
+from shared.serving.outcome import Outcomes
+from shared.serving.stage import PAYLOADS, Handle, Stage
+from shared.storage import keys
+from shared.storage.protocol import ObjectStore
+from shared.storage.scoped import TenantStore
+from shared.telemetry import trace
+from shared.telemetry.logs import bind, stage_log
+from shared.tenancy.directory import Directory
+from shared.tenancy.tenant import Tenant
+
+log = getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Services:
+    """What one process works with, made once in `app`."""
+
+    stage: Stage
+    store: ObjectStore
+    tenants: Directory
+    ledger: Ledger
+    outcomes: Outcomes
+    lifecycle: Lifecycle
+    models: Models
+    metrics: Metrics
+    emitter: Emitter | None
+    timeout: float
+    """Seconds one event may take."""
+    max_bytes: int
+    """Largest event taken in."""
+
+    def deadline(self) -> EventDeadline:
+        return EventDeadline(time.monotonic() + self.timeout, self.lifecycle)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A decoded event with everything that its handling needs."""
+
+    event: Event
+    payload: Payload
+    tenant: Tenant
+    traceparent: str
+
+
+def answer(
+    services: Services, headers: Mapping[str, str], body: bytes, deliver: Callable[[Event, str], Reply]
+) -> Reply:
+    """Decode and deliver; every error of the tree becomes the answer that a broker understands."""
+    begun = time.monotonic()
+    code = WakeswapError.code
+    try:
+        event = codec.decode(headers, body, limit=services.max_bytes)
+        span = trace.follow(str(event.extensions.get("traceparent", "")) or headers.get("traceparent", ""))
+        with bind(trace_id=span.trace_id, event=event.id, tenant=event.tenant, job=event.job):
+            reply = deliver(event, str(span))
+    except WakeswapError as error:
+        code, reply = error.code, refusal(error)
+        log.warning("event refused: %s", error, extra={"code": code})
+    else:
+        code = "done"
+    finally:
+        services.metrics.count("events", stage=services.stage.name, code=code)
+        services.metrics.observe("event", time.monotonic() - begun, stage=services.stage.name)
+    return reply
+
+
+def once(services: Services, key: str, work: Callable[[], Reply]) -> Reply:
+    """The reply of `work`, done now or stored before. Whatever goes wrong frees the work for the next delivery."""
+    taken = services.ledger.take(key, woke=services.lifecycle.first_wake())
+    if isinstance(taken, Reply):
+        log.info("replayed")
+        return taken
+    with ExitStack() as undo:
+        undo.callback(taken.release)
+        with taken.kept():
+            reply = work()
+        reply = taken.finish(reply)
+        undo.pop_all()
+    return reply
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Delivers events to a stage that takes payloads."""
+
+    services: Services
+    handle: Handle
+
+    def __call__(self, headers: Mapping[str, str], body: bytes) -> Reply:
+        return answer(self.services, headers, body, self._deliver)
+
+    def _deliver(self, event: Event, traceparent: str) -> Reply:
+        services = self.services
+        if event.source == source_of(services.stage.name):
+            return NOTHING  # a Trigger that matches our own replies must not make a loop
+        payload = codec.to_payload(event, services.stage.payload_of(event))
+        delivery = Delivery(event, payload, services.tenants.get(event.tenant), traceparent)
+        key = keys.work(delivery.tenant.name, payload.job, services.stage.name, event.digest)
+        if services.outcomes.cancelled(delivery.tenant.name, payload.job):
+            return NOTHING
+        return once(services, key, lambda: self._work(delivery))
+
+    def _work(self, delivery: Delivery) -> Reply:
+        services, event = self.services, delivery.event
+        payload = self._handle(delivery)
+        if payload is None or not services.outcomes.settle(delivery.tenant.name, payload, event.digest):
+            return NOTHING
+        reply = contract.reply(services.stage.name, event, payload, traceparent=delivery.traceparent)
+        if services.emitter is not None:
+            services.emitter.publish(reply)
+            return PUBLISHED
+        headers, body = codec.encode_binary(reply)
+        return Reply(200, tuple(headers.items()), body)
+
+    def _handle(self, delivery: Delivery) -> Payload | None:
+        name, job = self.services.stage.name, delivery.payload.job
+        ctx = self._context(delivery.tenant, job)
+        try:
+            payload = self.services.lifecycle.run(lambda: self.handle(delivery.payload, ctx))
+        except RejectedError as error:
+            log.info("rejected: %s", error, extra={"code": error.code})
+            return Rejection(job, name, error.code, error.detail, error.status, error.context)
+        if payload is not None and not (isinstance(payload, PAYLOADS) and payload.job == job):
+            raise TypeError(f"The stage {name} must return a payload of the same job, or None.")
+        return payload
+
+    def _context(self, tenant: Tenant, job: str) -> EventContext:
+        services = self.services
+        return EventContext(
+            storage=TenantStore(services.store, tenant.name, job, services.stage.name),
+            models=services.models,
+            tenant=tenant,
+            log=stage_log(services.stage.name),
+            metrics=services.metrics,
+            deadline=services.deadline(),
+        )
