@@ -25,6 +25,9 @@ from shared.vision.swapper.visibility import facing
 
 _WORK = 512
 """Longest side of the region that is worked on; of a larger face the enlarged difference is added to the frame."""
+_GRAIN = 150
+_GRAIN_LIMIT = 12
+"""Grain is finer than 1/150 of the face and weaker than this many grey levels; more would be the target's wrinkles."""
 _SMALLEST = 8
 """Regions with a shorter side are left alone."""
 
@@ -70,15 +73,27 @@ def _paint(work: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptio
     under = work if shift is None else sample(work, shift.x, shift.y, cv2.INTER_CUBIC)
     x = uv.u * np.float32(identity.size) - np.float32(0.5)
     y = uv.v * np.float32(identity.size) - np.float32(0.5)
-    colour = sample(paint.colour, x, y)
-    opacity = _smooth_opacity(paint, x, y) * uv.covered
-    opacity = blur(opacity, max(0.6, width / 300))
+    opacity, plain = _masks(paint, x, y)
+    colour = _with_grain(sample(paint.colour, x, y), under, plain, max(width, height))
+    opacity = blur(opacity * uv.covered, max(0.6, width / 300))
     return cast(Image, cv2.blendLinear(colour, under, opacity, 1 - opacity))
 
 
-def _smooth_opacity(paint: Paint, x: Floats, y: Floats) -> Floats:
-    opacity = cv2.remap(paint.opacity, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=0)
-    return cast(Floats, opacity)
+def _masks(paint: Paint, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Opacity and plain skin at the positions of each pixel; 0 outside the texture."""
+    both = cv2.merge([paint.opacity, paint.plain])
+    seen = cv2.remap(both, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(0, 0))
+    opacity, plain = cv2.split(seen)
+    return cast(Floats, opacity), cast(Floats, plain)
+
+
+def _with_grain(colour: Image, under: Image, plain: Floats, side: int) -> Image:
+    """The painted skin with the finest band of the frame's own: its noise and pores do not stop at the rim."""
+    difference = cv2.subtract(under, colour, dtype=cv2.CV_16S)
+    sigma = min(max(side / _GRAIN, 0.7), 2.5)
+    fine = np.clip(cv2.subtract(difference, cv2.GaussianBlur(difference, (0, 0), sigma)), -_GRAIN_LIMIT, _GRAIN_LIMIT)
+    grained = cv2.add(colour, fine, dtype=cv2.CV_8U)
+    return cast(Image, cv2.blendLinear(grained, colour, plain, 1 - plain))
 
 
 def _add_difference(region: Image, painted: Image, work: Image) -> None:

@@ -27,12 +27,15 @@ class Paint(NamedTuple):
     """[size, size, 3] BGR."""
     opacity: Floats
     """[size, size], 0..1."""
+    plain: Floats
+    """[size, size]: 1 on skin without features, where the frame's own grain belongs."""
 
 
 def relight(identity: MeshIdentity, target: Analysis, facing: Floats, options: SwapOptions) -> Paint:
     """`facing` [468]: of the target's mesh."""
     grid = uv_grid(identity.size)
-    return Paint(_colour(identity, target, grid), _opacity(identity, target, grid.spread(facing), grid, options))
+    opacity = _opacity(identity, target, grid.spread(facing), grid, options)
+    return Paint(_colour(identity, target, grid), opacity, 1 - grid.feature)
 
 
 def _colour(identity: MeshIdentity, target: Analysis, grid: UVGrid) -> Bytes:

@@ -14,7 +14,7 @@ import numpy as np
 from shared.vision.protocols import Floats, Image
 from shared.vision.swapper.analysis import Analysis, SkinStatistics, analyse
 from shared.vision.swapper.colour import split
-from shared.vision.swapper.filters import blur, disc, enlarge, reduce, smoothstep, smoothstep_of
+from shared.vision.swapper.filters import blur, blur_mask, disc, enlarge, reduce, smoothstep, smoothstep_of
 from shared.vision.swapper.region import Box, crop_face
 from shared.vision.swapper.uv import UVGrid, uv_grid
 from shared.vision.swapper.visibility import visibility
@@ -22,6 +22,7 @@ from shared.vision.swapper.visibility import visibility
 _SHADING = np.float32(0.32)
 _SHADING_CHROMA = np.float32(0.45)
 """Shading that is no feature: its log luma is limited, its chroma damped."""
+_HAIR_SHADE = np.float32(-0.05)
 HARD_LIGHT = 0.2
 """Contrast of the skin above which shadows read as dirt or beard (engine.md section 8)."""
 
@@ -77,6 +78,15 @@ def _detail(image: Image, mesh: Floats, analysis: Analysis, grid: UVGrid) -> Flo
     # the colour that comes with shade is the light's, not the face's: the target's own is put back by relight
     detail[..., 1:] -= (plain * luma)[..., None] * np.array(analysis.skin.warmth, np.float32)
     detail[..., 1:] *= (1 - plain * (1 - _SHADING_CHROMA))[..., None]
+    return _without_hair_shade(detail, analysis, grid)
+
+
+def _without_hair_shade(detail: Floats, analysis: Analysis, grid: UVGrid) -> Floats:
+    """Lift what is dark beside an occluder and no feature: the shade of a fringe reads as a second pair of brows."""
+    size = grid.size
+    near = (enlarge(analysis.occlusion.near, size, size) > 0.5) & ~grid.drawn
+    weight = blur_mask(near, 0.006 * size)
+    detail[..., 0] += weight * (np.maximum(detail[..., 0], _HAIR_SHADE) - detail[..., 0])
     return detail
 
 

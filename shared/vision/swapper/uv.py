@@ -49,6 +49,8 @@ class UVGrid:
     """The opening of the mouth."""
     features: Bools
     """Eyes, brows, lips, nostrils: never taken for skin."""
+    drawn: Bools
+    """Brows, eyes and lips, tightly: what is dark in here is the face's own."""
     core: Bools
     """The same, wider: nothing in here is taken for an occluder."""
     feature: Floats
@@ -99,6 +101,7 @@ def uv_grid(size: int) -> UVGrid:
         eyes=eyes,
         mouth=mouth,
         features=features,
+        drawn=_region(size, BROW_A, BROW_B, LIPS_OUTER) | _region(size, EYE_A, EYE_B, grow=0.03),
         core=core,
         feature=blur_mask(core, 0.012 * size),
         lenses=(_region(size, EYE_A, BROW_A, grow=0.03), _region(size, EYE_B, BROW_B, grow=0.03)),
