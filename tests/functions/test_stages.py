@@ -1,0 +1,239 @@
+"""The picture stages on real pictures with real models; the field cases of faces and formats end to end."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from shared.errors import (
+    AmbiguousSourceFaceError,
+    ContentRefusedError,
+    FaceTooSmallError,
+    InvalidKeyError,
+    MediaCorruptError,
+    MediaTruncatedError,
+    NoFaceInSourceError,
+    NoFaceInTargetError,
+    ObjectChangedError,
+    ObjectGoneError,
+)
+from shared.models import build
+from shared.models.cache import ModelCache
+from shared.settings import ModelSettings
+from shared.storage import keys
+from shared.tenancy.tenant import Policy, Tenant
+from tests.functions.chain import Chain
+
+FACE = Path(__file__).parents[1] / "data" / "face"
+IMAGE = Path(__file__).parents[1] / "data" / "image"
+
+
+@pytest.fixture(scope="session")
+def registry(model_cache: ModelCache) -> object:
+    for name in ("centerface", "face_mesh", "open_nsfw"):
+        model_cache.ensure(build.chosen(ModelSettings()).model(name))
+    return build.registry(replace(ModelSettings(), cache=model_cache.root))
+
+
+@pytest.fixture
+def chain(tmp_path: Path, registry: object) -> Chain:
+    return Chain(tmp_path / "objects", registry)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def astronaut(sample: Callable[[str], Path]) -> Path:
+    return sample("astronaut")
+
+
+def bgr(data: bytes) -> np.ndarray:
+    picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    assert picture is not None
+    return picture
+
+
+def changed(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Boolean [h, w]: where the pictures differ."""
+    return np.asarray((before != after).any(axis=2))
+
+
+def test_a_group_gets_the_source_s_features_and_nothing_else_changes(
+    chain: Chain, astronaut: Path, sample: Callable[[str], Path]
+) -> None:
+    result, data = chain.run(astronaut, sample("t1"), format="png")
+    before, after = bgr(sample("t1").read_bytes()), bgr(data)
+    assert len(result.faces) == 6
+    assert after.shape == before.shape == (result.height, result.width, 3)
+    outside = np.ones(before.shape[:2], bool)
+    for face in result.faces:
+        y0, y1 = int(face.y - face.height * 0.3), int(face.y + face.height * 1.3)
+        x0, x1 = int(face.x - face.width * 0.4), int(face.x + face.width * 1.4)
+        outside[max(y0, 0) : y1, max(x0, 0) : x1] = False
+        assert changed(before, after)[int(face.y) : int(face.y + face.height), int(face.x) :].any()
+    assert not (changed(before, after) & outside).any()
+
+
+def test_the_same_work_twice_gives_the_same_bytes(chain: Chain, astronaut: Path) -> None:
+    first = chain.run(astronaut, FACE / "one_face.jpg")
+    second = chain.run(astronaut, FACE / "one_face.jpg")
+    assert first[1] == second[1]
+
+
+def test_results_carry_our_mark_and_none_of_the_input_s_metadata(chain: Chain, astronaut: Path) -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "home address"
+    with Image.open(FACE / "one_face.jpg") as picture:
+        stream = io.BytesIO()
+        picture.save(stream, "JPEG", exif=exif, comment=b"secret comment")
+    result, data = chain.run(astronaut, stream.getvalue())
+    assert b"home address" not in data
+    assert b"secret comment" not in data
+    assert chain.store.head(result.image.key).metadata["wakeswap-job"] == result.job
+
+
+def test_moderation_refuses_above_the_tenant_s_threshold(chain: Chain, astronaut: Path) -> None:
+    job, context = chain.job(astronaut, FACE / "one_face.jpg"), chain.context("moderate")
+    from functions.moderate.main import handle
+
+    context.tenant = Tenant("demo", Policy(nsfw_threshold=0.0))
+    with pytest.raises(ContentRefusedError) as caught:
+        handle(job, context)
+    assert caught.value.context["picture"] == "source"
+    context.tenant = Tenant("demo", Policy(nsfw_threshold=0.99))
+    assert handle(job, context) == job
+
+
+def test_a_reference_to_another_tenant_s_picture_leads_nowhere(chain: Chain, astronaut: Path) -> None:
+    job = chain.job(astronaut, FACE / "one_face.jpg")
+    chain.store.put(keys.inbox("other", "private.jpg"), (FACE / "one_face.jpg").read_bytes())
+    stolen = replace(job.target, key=keys.inbox("other", "private.jpg"))
+    for stage in (chain.moderate, chain.detect):
+        with pytest.raises(InvalidKeyError):
+            stage(replace(job, target=stolen))
+
+
+def test_replaced_and_deleted_inputs_are_told_apart(chain: Chain, astronaut: Path) -> None:
+    job = chain.job(astronaut, FACE / "one_face.jpg")
+    chain.store.put(job.target.key, b"x" * job.target.size)
+    with pytest.raises(ObjectChangedError):
+        chain.detect(job)
+    chain.store.delete(job.target.key)
+    with pytest.raises(ObjectGoneError):
+        chain.detect(job)
+
+
+@pytest.mark.parametrize("value", range(2, 10))
+def test_img_01_orientation_is_applied_once(chain: Chain, value: int, astronaut: Path) -> None:
+    name = f"exif_orientation_{value}.jpg" if value < 9 else "exif_orientation_invalid_9.jpg"
+    result, data = chain.run(astronaut, IMAGE / name, format="png")
+    picture, upright = bgr(data).astype(int), cv2.imread(str(IMAGE / "upright_240x320.png"), cv2.IMREAD_COLOR)
+    assert upright is not None
+    assert picture.shape == (320, 240, 3)
+    for (x, y), colour in (((8, 8), (0, 0, 255)), ((231, 8), (255, 0, 0)), ((8, 311), (0, 255, 0))):
+        assert np.abs(picture[y, x] - colour).max() <= 40
+    (face,) = result.faces
+    outside = np.ones((320, 240), bool)
+    outside[int(face.y - 20) : int(face.y + face.height + 30), int(face.x - 30) : int(face.x + face.width + 30)] = False
+    assert np.abs(picture - upright)[outside].mean() <= 6
+
+
+@pytest.mark.parametrize(
+    "name", ["rgba_alpha.png", "palette_trns_bytes.png", "palette_trns_index.png", "gray_alpha_LA.png"]
+)
+def test_img_05_alpha_is_kept(chain: Chain, name: str, astronaut: Path) -> None:
+    _, data = chain.run(astronaut, IMAGE / name)
+    with Image.open(io.BytesIO(data)) as out, Image.open(IMAGE / name) as original:
+        assert out.format == "PNG"
+        assert np.array_equal(np.asarray(out.convert("RGBA"))[..., 3], np.asarray(original.convert("RGBA"))[..., 3])
+    _, flat = chain.run(astronaut, IMAGE / name, format="jpeg")
+    if name != "palette_trns_index.png":
+        assert bgr(flat)[100, 4].min() >= 250
+
+
+@pytest.mark.parametrize(("name", "error"), [
+    ("truncated_60pct.jpg", MediaTruncatedError),
+    ("truncated_50pct.png", MediaTruncatedError),
+    ("png_bad_crc.png", MediaCorruptError),
+])  # fmt: skip
+def test_img_08_damaged_files_stop_at_the_first_stage(
+    chain: Chain, name: str, error: type[Exception], astronaut: Path
+) -> None:
+    with pytest.raises(error):
+        chain.moderate(chain.job(astronaut, IMAGE / name))
+    assert not chain.store.list("tenants/demo/results/").objects
+
+
+def test_face_01_no_face_is_told_by_picture(chain: Chain) -> None:
+    with pytest.raises(NoFaceInTargetError):
+        chain.detect(chain.job(FACE / "one_face.jpg", FACE / "no_face.png"))
+    # the source is looked at first: with a target that cannot be decoded the answer is still the source's
+    with pytest.raises(NoFaceInSourceError):
+        chain.detect(chain.job(FACE / "no_face.png", b"\x89PNG not a picture"))
+
+
+def test_face_02_which_face_is_swapped(chain: Chain, astronaut: Path) -> None:
+    target = FACE / "three_faces_small_mid_large.jpg"
+    before = bgr(target.read_bytes())
+    _, one = chain.run(astronaut, target, format="png", faces="one")
+    difference = changed(before, bgr(one))
+    assert difference[20:277, 400:609].any()
+    difference[20:277, 400:609] = False
+    assert not difference.any()
+    _, many = chain.run(astronaut, target, format="png", faces="many")
+    for x0, x1 in ((20, 110), (200, 330), (400, 609)):
+        assert changed(before, bgr(many))[:, x0:x1].any()
+    for index, (x0, x1) in enumerate(((20, 110), (200, 330), (400, 609))):
+        _, data = chain.run(astronaut, target, format="png", faces=str(index))
+        difference = changed(before, bgr(data))
+        assert difference[:, x0:x1].any()
+        difference[:, x0:x1] = False
+        assert not difference.any()
+    result, _ = chain.run(astronaut, FACE / "same_face_twice.jpg")
+    assert len(result.faces) == 2
+
+
+def test_face_03_several_source_faces_are_ambiguous(chain: Chain) -> None:
+    with pytest.raises(AmbiguousSourceFaceError) as caught:
+        chain.detect(chain.job(FACE / "source_two_faces.jpg", FACE / "one_face.jpg"))
+    assert caught.value.context["faces"] == 2
+    assert len(caught.value.context["boxes"]) == 2  # type: ignore[arg-type]
+    left = chain.detect(chain.job(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face="0"))
+    right = chain.detect(chain.job(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face="1"))
+    assert left.source_face.x < right.source_face.x
+    chain.detect(chain.job(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face="largest"))
+
+
+@pytest.mark.parametrize(
+    ("name", "axis", "edge"), [("face_cut_left_border.jpg", 1, 120), ("face_cut_top_border.jpg", 0, 160)]
+)
+def test_face_05_faces_cut_by_the_border(chain: Chain, name: str, axis: int, edge: int, astronaut: Path) -> None:
+    before = bgr((FACE / name).read_bytes())
+    try:
+        _, data = chain.run(astronaut, FACE / name, format="png")
+    except NoFaceInTargetError:
+        return
+    difference = changed(before, bgr(data))
+    assert bgr(data).shape == before.shape
+    assert not np.take(difference, range(edge, before.shape[axis]), axis=axis).any()
+
+
+def test_face_07_what_is_no_usable_face(chain: Chain, astronaut: Path) -> None:
+    with pytest.raises(FaceTooSmallError) as caught:
+        chain.detect(chain.job(astronaut, FACE / "tiny_face_17px.jpg"))
+    assert 10 <= float(caught.value.context["size"]) <= 20  # type: ignore[arg-type]
+    assert caught.value.context["minimum"] == 20
+    for name in ("cartoon_smiley.png", "face_occluded_all.jpg"):
+        with pytest.raises(NoFaceInTargetError):
+            chain.detect(chain.job(astronaut, FACE / name))
+    for name in ("face_blurred.jpg", "face_very_dark.jpg", "face_occluded_mouth.jpg"):
+        try:
+            faces = chain.detect(chain.job(astronaut, FACE / name))
+        except (NoFaceInTargetError, FaceTooSmallError):
+            continue
+        assert all(face.score >= 0.5 and face.width > 0 for face in faces.target_faces)
