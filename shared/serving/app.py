@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from flask import Flask
 
 from shared.serving import health, stage, web
-from shared.serving.answers import Reply
 from shared.serving.context import LazyModels, StageSetup
-from shared.serving.doors import DoorReceiver
+from shared.serving.doors import DoorReceiver, Outbox
 from shared.serving.emitter import Emitter
 from shared.serving.idempotency import Ledger
 from shared.serving.lifecycle import EXTENSION, Lifecycle
@@ -48,7 +47,7 @@ def create(
     app.extensions[EXTENSION] = services.lifecycle
     health.add_routes(app, services.lifecycle, metrics)
     web.add_gate(app, services.lifecycle, Slots(serving.concurrency), health.ENDPOINTS)
-    web.add_events(app, _receiver(services, settings), serving.max_event_bytes)
+    _add_work(app, services, settings)
     _begin(services, leave)
     return app
 
@@ -75,12 +74,20 @@ def _emitter(serving: ServingSettings) -> Emitter | None:
     return Emitter(serving.sink, connections=serving.concurrency) if serving.sink else None
 
 
-def _receiver(services: Services, settings: Settings) -> Callable[[Mapping[str, str], bytes], Reply]:
-    loaded = services.stage
-    if loaded.door is not None:
-        return DoorReceiver(services, loaded.door, settings.store)
-    assert loaded.handle is not None
-    return Receiver(services, loaded.handle)
+def _add_work(app: Flask, services: Services, settings: Settings) -> None:
+    """The event path, and for the front door the HTTP API beside it."""
+    loaded, limit = services.stage, settings.serving.max_event_bytes
+    if loaded.handle is not None:
+        web.add_events(app, Receiver(services, loaded.handle), limit)
+        return
+    assert loaded.door is not None
+    receiver = DoorReceiver(services, loaded.door, settings.store)
+    web.add_events(app, receiver, limit)
+    if loaded.front_door:
+        from shared.serving.front import Front, mount  # what the other stages need not import
+
+        publish = Outbox(services).publish
+        mount(app, Front(receiver.context, publish, settings.tenants.notification_token, limit))
 
 
 def _begin(services: Services, leave: Callable[[int], None]) -> None:

@@ -1,0 +1,92 @@
+"""What a caller of the HTTP API sends, read out of flask's request and checked.
+
+Knows flask and the door for requests.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO, cast
+
+from flask import Request
+
+from shared import records
+from shared.errors import InvalidOptionError, JsonValue, RequestError, UnauthorizedError, UnsupportedContentTypeError
+from shared.jobs import inbox, requests
+from shared.jobs.requests import Asked
+from shared.storage.protocol import ObjectStore
+from shared.tenancy.directory import Directory
+from shared.tenancy.tenant import Tenant
+
+MULTIPART, JSON = "multipart/form-data", "application/json"
+MAX_DOCUMENT_BYTES = 65_536
+"""JSON bodies and form fields; pictures have their own limit."""
+_WAIT = re.compile(r"(?:^|[,\s])wait\s*=\s*\"?([0-9]{1,9})\"?\s*(?:[,;]|$)", re.IGNORECASE)
+_BEARER = re.compile(r"Bearer +([!-~]+) *", re.IGNORECASE)
+
+
+def bearer(request: Request) -> str:
+    """The token of the Authorization header. Raises UnauthorizedError."""
+    found = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+    if found is None:
+        raise UnauthorizedError
+    return found[1]
+
+
+def tenant(request: Request, tenants: Directory) -> Tenant:
+    """Whose key came with the request. Raises UnauthorizedError."""
+    return tenants.authenticate(bearer(request))
+
+
+def wait_seconds(request: Request, most: float) -> float:
+    """N of `Prefer: wait=N` (RFC 7240), at most `most`; 0 without. What cannot be read is no preference."""
+    found = _WAIT.search(",".join(request.headers.getlist("Prefer")))
+    return min(float(found[1]), most) if found else 0.0
+
+
+def number(request: Request, name: str, default: int, highest: int) -> int:
+    """A query parameter from 1 to `highest`. Raises RequestError."""
+    text = request.args.get(name, str(default))
+    if not re.fullmatch(r"[0-9]{1,6}", text) or not 1 <= int(text) <= highest:
+        raise RequestError(f"{name} is a whole number from 1 to {highest}.", context={"field": name})
+    return int(text)
+
+
+def asked(request: Request, store: ObjectStore, owner: Tenant, job_id: str) -> Asked:
+    """The job that a POST asks for, pictures examined, nothing stored.
+
+    Raises RequestError, UnsupportedContentTypeError, InvalidOptionError, and RejectedError for what is known at once.
+    """
+    if request.mimetype == MULTIPART:
+        return _from_form(request, owner, job_id)
+    if request.mimetype == JSON:
+        return requests.from_names(store, owner, _document(request))
+    raise UnsupportedContentTypeError(f"Send {MULTIPART} or {JSON}.")
+
+
+def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
+    request.max_form_parts = inbox.MAX_SOURCES + 8
+    request.max_form_memory_size = MAX_DOCUMENT_BYTES
+    sources, targets = request.files.getlist("source"), request.files.getlist("target")
+    if unknown := sorted({*request.files, *request.form} - {"source", "target", "options"}):
+        raise RequestError("There is no such part.", context={"field": unknown[0][:64]})
+    if not sources or len(targets) != 1:
+        field = "target" if sources else "source"
+        raise RequestError("Send one or more files `source` and one file `target`.", context={"field": field})
+    streams = [cast(BinaryIO, part.stream) for part in (*sources, *targets)]
+    return requests.from_files(owner, job_id, streams[:-1], streams[-1], _options(request.form.get("options", "{}")))
+
+
+def _options(text: str) -> JsonValue:
+    try:
+        return records.loads(text)
+    except ValueError:
+        raise InvalidOptionError("Options are a JSON object.", context={"field": "options"}) from None
+
+
+def _document(request: Request) -> JsonValue:
+    request.max_content_length = MAX_DOCUMENT_BYTES
+    try:
+        return records.loads(request.get_data(cache=False))
+    except ValueError:
+        raise RequestError("The body is not valid JSON.") from None

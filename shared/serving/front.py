@@ -1,0 +1,199 @@
+"""The HTTP API and the door for bucket notifications: routes over the job library, mounted beside the event path.
+
+Knows flask, the doors and the job views. What each route takes and gives is written down in openapi.json.
+"""
+
+from __future__ import annotations
+
+import hmac
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO
+
+from flask import Blueprint, Flask, Response, redirect, request
+from flask.typing import ResponseReturnValue
+
+from shared import records as text
+from shared.context import FrontContext
+from shared.errors import (
+    BrokerUnavailableError,
+    ForbiddenError,
+    NotFoundError,
+    ObjectNotFoundError,
+    RequestError,
+    UnauthorizedError,
+)
+from shared.events import notifications
+from shared.events.payloads import Job, ObjectRef
+from shared.jobs import records, requests, uploads, views
+from shared.jobs.accepted import Accepted
+from shared.jobs.views import SUCCEEDED
+from shared.serving import api_documents, api_forms
+from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
+from shared.serving.web import respond
+from shared.telemetry import trace
+from shared.telemetry.logs import bind
+from shared.tenancy.tenant import Tenant
+
+MAX_WAIT_SECONDS = 60.0
+"""Longest that `Prefer: wait` holds a request: load balancers cut silent connections after a minute or so."""
+MAX_PAGE = 100
+_CHUNK = 65_536
+_FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
+"""Seconds between two looks at the store while a caller waits; the pause grows by half each time."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """What the routes work with."""
+
+    context: Callable[[], FrontContext]
+    """A new one for every request: it carries the request's deadline."""
+    publish: Callable[[Accepted, str], None]
+    """Second argument: the traceparent. Raises BrokerUnavailableError."""
+    notification_token: str
+    """Bearer token of /events/s3; empty: that door is closed."""
+    max_event_bytes: int
+
+
+def mount(app: Flask, front: Front) -> None:
+    api, routes = Blueprint("front", __name__), _Routes(front)
+    api.add_url_rule("/openapi.json", "openapi", lambda: Response(document(), content_type="application/json"))
+    api.add_url_rule("/events/s3", "notifications", routes.notifications, methods=["POST"])
+    api.add_url_rule("/v1/jobs", "submit", routes.submit, methods=["POST"])
+    api.add_url_rule("/v1/jobs", "list", routes.listing)
+    api.add_url_rule("/v1/jobs/<job_id>", "show", routes.show)
+    api.add_url_rule("/v1/jobs/<job_id>", "cancel", routes.cancel, methods=["DELETE"])
+    api.add_url_rule("/v1/jobs/<job_id>/result", "result", routes.result)
+    api.register_error_handler(UnauthorizedError, _unauthorized)
+    app.register_blueprint(api)
+
+
+@cache
+def document() -> bytes:
+    """The API's OpenAPI 3.1 document."""
+    return Path(__file__).with_name("openapi.json").read_bytes()
+
+
+class _Routes:
+    def __init__(self, front: Front) -> None:
+        self._front = front
+
+    def submit(self) -> Response:
+        ctx = self._front.context()
+        owner, key = api_forms.tenant(request, ctx.tenants), request.headers.get("Idempotency-Key")
+        job_id = requests.job_id(owner, key)
+        with bind(tenant=owner.name, job=job_id):
+            asked = api_forms.asked(request, ctx.store, owner, job_id)
+            job = requests.submit(ctx.store, owner, job_id, asked, ctx.now())
+            self._publish(ctx, owner, job, repeatable=key is not None)
+            wait = api_forms.wait_seconds(request, min(MAX_WAIT_SECONDS, ctx.deadline.remaining()))
+            return respond(_after(ctx, owner.name, job.job, wait))
+
+    def listing(self) -> Response:
+        ctx = self._front.context()
+        owner = api_forms.tenant(request, ctx.tenants)
+        limit = api_forms.number(request, "limit", 20, MAX_PAGE)
+        status, cursor = request.args.get("status", ""), request.args.get("cursor", "")
+        found = views.listing(ctx.store, owner.name, status=status, limit=limit, cursor=cursor)
+        jobs = [api_documents.job(entry) for entry in found.jobs]
+        return respond(api_documents.reply({"jobs": jobs, "cursor": found.cursor}))
+
+    def show(self, job_id: str) -> Response:
+        ctx = self._front.context()
+        view = views.view(ctx.store, api_forms.tenant(request, ctx.tenants).name, job_id)
+        return respond(api_documents.reply(api_documents.job(view)))
+
+    def cancel(self, job_id: str) -> Response:
+        ctx = self._front.context()
+        records.cancel(ctx.store, api_forms.tenant(request, ctx.tenants).name, job_id, ctx.now())
+        return respond(NOTHING)
+
+    def result(self, job_id: str) -> ResponseReturnValue:
+        ctx = self._front.context()
+        owner = api_forms.tenant(request, ctx.tenants)
+        view = views.view(ctx.store, owner.name, job_id)
+        if view.status != SUCCEEDED or view.outcome is None or view.outcome.image is None:
+            raise NotFoundError(f"The job has no result: it is {view.status}.")
+        image = view.outcome.image
+        try:
+            link = ctx.store.link(image.key, owner.policy.link_seconds, filename=image.key.rpartition("/")[2])
+            return redirect(link, 307) if link.startswith(("https:", "http:")) else _streamed(ctx, image)
+        except ObjectNotFoundError:
+            raise NotFoundError("The result is no longer stored.") from None
+
+    def notifications(self) -> Response:
+        token = self._front.notification_token
+        if not token:
+            raise ForbiddenError("This door is closed: no token is set for it.")
+        if not hmac.compare_digest(api_forms.bearer(request).encode(), token.encode()):
+            raise UnauthorizedError
+        request.max_content_length = self._front.max_event_bytes
+        try:
+            body = text.loads(request.get_data(cache=False))
+        except ValueError:
+            raise RequestError("A notification is JSON.") from None
+        accepted = False
+        for entry in uploads.accept(notifications.parse(body), self._front.context()):
+            self._front.publish(entry, _traceparent())
+            accepted = True
+        return respond(PUBLISHED if accepted else NOTHING)
+
+    def _publish(self, ctx: FrontContext, owner: Tenant, job: Job, *, repeatable: bool) -> None:
+        try:
+            self._front.publish(Accepted(owner.name, job, cause=job.job), _traceparent())
+        except BrokerUnavailableError:
+            if not repeatable:  # nobody can ask for this job again: whatever the broker got must not run
+                records.cancel(ctx.store, owner.name, job.job, ctx.now())
+            raise
+
+
+def _after(ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
+    """Look at the job until it has ended or the wait is over; the look costs one read."""
+    ends, pause = time.monotonic() + wait, _FIRST_LOOK
+    while (outcome := views.read_outcome(ctx.store, tenant, job_id)) is None:
+        left = min(ends - time.monotonic(), ctx.deadline.remaining())
+        if left <= 0:
+            break
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, _LAST_LOOK)
+    headers = [("Location", api_documents.path(job_id))]
+    if wait:
+        headers.append(("Preference-Applied", f"wait={wait:g}"))
+    if outcome is not None and outcome.status != SUCCEEDED:
+        return api_documents.fault(job_id, outcome, *headers)
+    shown = api_documents.job(views.view(ctx.store, tenant, job_id))
+    return api_documents.reply(shown, 200 if outcome is not None else 202, *headers)
+
+
+def _streamed(ctx: FrontContext, image: ObjectRef) -> Response:
+    """The picture from a file of our own, deleted already while it is read: whoever hangs up leaves nothing behind."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "result"
+        ctx.store.download(image.key, path)
+        file = path.open("rb")
+    response = Response(_chunks(file), content_type=image.content_type)
+    response.content_length = image.size
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Content-Disposition"] = f'attachment; filename="{image.key.rpartition("/")[2]}"'
+    response.call_on_close(file.close)
+    return response
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def _traceparent() -> str:
+    return str(trace.follow(request.headers.get("traceparent", "")))
+
+
+def _unauthorized(error: UnauthorizedError) -> Response:
+    response = respond(problem(error))
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
