@@ -39,10 +39,10 @@ class Ledger:
     """Length of a lease; the heartbeat renews it every third of that."""
     now: Callable[[], float] = time.time
 
-    def take(self, key: str, *, woke: float = 0.0) -> Lease | Reply:
+    def take(self, key: str) -> Lease | Reply:
         """The work, now ours, or the reply of whoever has finished it. Raises BusyError while another holds it."""
         now = self.now()
-        mine = Record(owner=uuid.uuid4().hex, expires=now + self.seconds, started=now, woke=woke)
+        mine = Record(owner=uuid.uuid4().hex, expires=now + self.seconds, started=now)
         try:
             etag = self.store.create(key, mine.encode(), content_type="application/json").etag
         except PreconditionFailedError:
@@ -92,12 +92,13 @@ class Lease:
         """Raises BusyError when another process has taken the work over."""
         self._write(replace(self._record, expires=self._ledger.now() + self._ledger.seconds))
 
-    def finish(self, reply: Reply) -> Reply:
+    def finish(self, reply: Reply, *, woke: float = 0.0) -> Reply:
         """Store the reply and give it back; if another process has finished meanwhile, its reply counts.
 
-        Raises BusyError when another process has taken the work over and is still at it.
+        `woke`: seconds that this process took to wake, when this is its first event. Raises BusyError when another
+        process has taken the work over and is still at it.
         """
-        self._write(replace(self._record, expires=0.0, finished=self._ledger.now(), reply=reply))
+        self._write(replace(self._record, expires=0.0, finished=self._ledger.now(), woke=woke, reply=reply))
         return self._record.reply or reply
 
     def release(self) -> None:

@@ -91,7 +91,7 @@ def answer(
 
 def once(services: Services, key: str, work: Callable[[], Reply]) -> Reply:
     """The reply of `work`, done now or stored before. Whatever goes wrong frees the work for the next delivery."""
-    taken = services.ledger.take(key, woke=services.lifecycle.first_wake())
+    taken = services.ledger.take(key)
     if isinstance(taken, Reply):
         log.info("replayed")
         return taken
@@ -99,7 +99,7 @@ def once(services: Services, key: str, work: Callable[[], Reply]) -> Reply:
         undo.callback(taken.release)
         with taken.kept():
             reply = work()
-        reply = taken.finish(reply)
+        reply = taken.finish(reply, woke=services.lifecycle.first_wake())
         undo.pop_all()
     return reply
 
