@@ -28,7 +28,7 @@ def fetch(url: str, target: Path, report: Report) -> Received:
     """Write the body of `url` to `target`. Raises ModelNotFoundError, ModelAccessDeniedError, ModelError."""
     retrying = Retrying(
         stop=stop_after_attempt(ATTEMPTS),
-        wait=wait_exponential_jitter(initial=FIRST_WAIT, max=8, jitter=FIRST_WAIT),
+        wait=wait_exponential_jitter(multiplier=FIRST_WAIT, max=8, jitter=FIRST_WAIT),
         retry=retry_if_exception(lambda error: isinstance(error, _InterruptedError)),
         reraise=True,
     )
