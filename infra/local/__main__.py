@@ -1,0 +1,7 @@
+"""`python -m infra.local`."""
+
+import sys
+
+from infra.local.cli import main
+
+sys.exit(main())

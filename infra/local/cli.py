@@ -1,0 +1,199 @@
+"""The command line: `python -m infra.local up | run | demo | status | events | replay`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+
+import aiohttp
+from rich.console import Console
+
+from infra.local import demo, tables
+from infra.local.client import connect
+from infra.local.eventing.writer import StoreError
+from infra.local.fields import ManifestError
+from infra.local.options import Options
+from infra.local.platform import Platform
+from infra.local.serving.activator import PortError
+from infra.local.serving.containers import RESERVED_VARIABLES
+from infra.local.state import Facts, StateError
+
+Command = Callable[[argparse.Namespace, Options], Coroutine[None, None, int]]
+
+DEMO_IDLE_SECONDS = 2.0
+EXPECTED = (StateError, ManifestError, PortError, StoreError, demo.JobError, aiohttp.ClientError, OSError)
+
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 done, 1 it did not work (code and reason on stderr), 2 wrong arguments."""
+    parsed = _parser().parse_args(arguments)
+    logging.basicConfig(
+        level=logging.INFO if parsed.command is _up else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%H:%M:%S",
+        stream=sys.stderr,
+    )
+    try:
+        return asyncio.run(_cancellable(parsed.command(parsed, _options(parsed))))
+    except EXPECTED as error:
+        err.print(f"[red]{error or type(error).__name__}[/]", highlight=False)
+        return 1
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return 130
+
+
+async def _cancellable(work: Coroutine[None, None, int]) -> int:
+    """SIGTERM ends like Ctrl-C: everything that was started is stopped first."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
+
+
+async def _up(_: argparse.Namespace, options: Options) -> int:
+    platform = Platform(options)
+    try:
+        facts = await platform.start()
+        _print_addresses(facts)
+        out.print(f"[dim]pid {facts.pid}; stop with Ctrl-C[/]")
+        await platform.until_signal()
+        err.print("[dim]stopping[/]")
+    finally:
+        await platform.stop()
+    return 0
+
+
+def _print_addresses(facts: Facts) -> None:
+    out.print(f"platform   {facts.platform}")
+    for name, url in facts.services.items():
+        out.print(f"function   {url}  {name}, asleep")
+    for name, values in facts.generated.items():
+        for key, value in values.items():
+            out.print(f"secret     {name}: {key}={value}")
+    for bucket, folder in facts.watches.items():
+        out.print(f"watched    {folder} (bucket {bucket})")
+    if demo.BUCKET in facts.watches:
+        out.print(f"drop files {demo.inbox(facts)}/<name>/ as source.* and target.*")
+
+
+async def _run(parsed: argparse.Namespace, options: Options) -> int:
+    wanted = dict(_pair(text) for text in parsed.option)
+    async with connect(options, start=True) as client:
+        with err.status("waiting for the job"):
+            done = await demo.by_http(
+                client, parsed.source, parsed.target, {key: _json(value) for key, value in wanted.items()}, parsed.out
+            )
+    out.print(f"result: {done.picture}", highlight=False)
+    return 0
+
+
+async def _demo(parsed: argparse.Namespace, options: Options) -> int:
+    source, target = parsed.source, parsed.target
+    if source is None or target is None:
+        source, target = await demo.samples(options.state / "samples")
+    async with connect(options, start=True) as client:
+        since = time.time()
+        with err.status("two pictures are in the inbox; waiting for the finished event"):
+            done = await demo.by_upload(client, source, target)
+        with err.status("waiting until every function sleeps again"):
+            status = await client.wait_asleep()
+    out.print(tables.wake_table(status, since))
+    out.print(f"result: {done.picture}", highlight=False)
+    return 0
+
+
+async def _status(_: argparse.Namespace, options: Options) -> int:
+    async with connect(options, start=False) as client:
+        status = await client.status()
+    out.print(tables.status_table(status), tables.queue_table(status))
+    return 0
+
+
+async def _events(parsed: argparse.Namespace, options: Options) -> int:
+    async with connect(options, start=False) as client:
+        out.print(tables.event_table(await client.events(parsed.job)))
+    return 0
+
+
+async def _replay(parsed: argparse.Namespace, options: Options) -> int:
+    async with connect(options, start=False) as client:
+        count = await client.replay(parsed.id)
+    out.print(f"{count} deliveries are made again" if count else "no dead letter has this id")
+    return 0 if count else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--overlay", type=Path, default=Options.overlay, help="manifests (default %(default)s)")
+    common.add_argument("--state", type=Path, default=Options.state, help="state folder (default %(default)s)")
+    common.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="variable for every function")
+    common.add_argument("--port", action="append", default=[], metavar="NAME=N", help="port of a Service or `platform`")
+    common.add_argument("--idle", type=float, metavar="SECONDS", help="sleep after so long (default: the manifests')")
+    common.add_argument("--max-pods", type=int, default=Options.max_pods, help="processes per function (%(default)s)")
+    parser = argparse.ArgumentParser(prog="infra.local", description="Knative on one machine.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    def add(name: str, command: Command, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, parents=[common], help=text, description=text)
+        added.set_defaults(command=command)
+        return added
+
+    add("up", _up, "start the platform and stay")
+    run = add("run", _run, "swap one picture through the HTTP API")
+    run.add_argument("source", type=Path)
+    run.add_argument("target", type=Path)
+    run.add_argument("--out", type=Path, required=True, metavar="FILE")
+    run.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="option of the job")
+    show = add("demo", _demo, "drop two pictures into the inbox and watch the functions wake and sleep")
+    show.add_argument("source", type=Path, nargs="?")
+    show.add_argument("target", type=Path, nargs="?")
+    show.set_defaults(idle=DEMO_IDLE_SECONDS)
+    add("status", _status, "each function asleep, waking or awake, and the queues")
+    add("events", _events, "what was delivered").add_argument("job", nargs="?")
+    add("replay", _replay, "deliver a dead letter again").add_argument("id")
+    return parser
+
+
+def _options(parsed: argparse.Namespace) -> Options:
+    overrides = dict(_pair(text) for text in parsed.set)
+    reserved = sorted(RESERVED_VARIABLES & overrides.keys())
+    if reserved:
+        raise ManifestError("--set", f"{', '.join(reserved)} is reserved")
+    return Options(
+        overlay=parsed.overlay,
+        state=parsed.state,
+        overrides=overrides,
+        ports={name: _port(name, number) for name, number in (_pair(text) for text in parsed.port)},
+        idle=parsed.idle,
+        max_pods=parsed.max_pods,
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise ManifestError(text, "must be KEY=VALUE")
+    return key, value
+
+
+def _port(name: str, number: str) -> int:
+    if not number.isdigit() or int(number) > 65535:
+        raise ManifestError(f"--port {name}", f"{number!r} is not a port")
+    return int(number)
+
+
+def _json(text: str) -> object:
+    """Numbers and truth values as such, everything else as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,150 @@
+"""The only module here that knows the product: its front door, its inbox, and where a finished job lies.
+
+`by_http` is how an application asks for a swap, `by_upload` how an upload starts one; both work against any platform
+that runs the product's manifests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from infra.local.client import POLL_SECONDS, Client
+from infra.local.state import Facts
+
+TENANT = "demo"
+BUCKET = "wakeswap"
+FRONT_DOOR = "intake"
+SECRET = "wakeswap-intake"  # noqa: S105 - the name of the Secret
+KEYS = "WAKESWAP_API_KEYS"
+FINISHED = "dev.wakeswap.publish.completed.v1"
+ENDED = (".rejected.v1", ".failed.v1")
+RUNNING = frozenset({"queued", "running"})
+WAIT_SECONDS = 60
+SAMPLES = ("astronaut.png", "t1.jpg")
+"""Source and target of the demonstration, taken out of packages by model-warmup."""
+
+
+class JobError(Exception):
+    """The job ended without a picture; `code` is the product's own."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One job that ended well: its id and the picture."""
+
+    job: str
+    picture: Path
+
+
+def tenant_key(client: Client) -> str:
+    """The demo tenant's API key, from the Secret that the platform made."""
+    pairs = client.facts.generated.get(SECRET, {}).get(KEYS, "")
+    for pair in pairs.split(","):
+        tenant, _, key = pair.partition("=")
+        if tenant == TENANT and key:
+            return key
+    raise JobError("no_key", f"the manifests make no {KEYS} for the tenant {TENANT}")
+
+
+def inbox(facts: Facts) -> Path:
+    """The folder to drop files into."""
+    folder = facts.watches.get(BUCKET)
+    if folder is None:
+        raise JobError("no_inbox", f"no folder plays the bucket {BUCKET}")
+    return Path(folder) / "tenants" / TENANT / "inbox"
+
+
+async def by_http(client: Client, source: Path, target: Path, options: Mapping[str, object], out: Path) -> Finished:
+    """Upload two pictures to the front door, wait for the job, write its picture to `out`; raises JobError."""
+    base = client.facts.services.get(FRONT_DOOR)
+    if base is None:
+        raise JobError("no_front_door", f"there is no Service {FRONT_DOOR}")
+    key = {"Authorization": f"Bearer {tenant_key(client)}"}
+    form = aiohttp.FormData()
+    form.add_field("source", source.read_bytes(), filename=source.name)
+    form.add_field("target", target.read_bytes(), filename=target.name)
+    form.add_field("options", json.dumps(options), content_type="application/json")
+    wait = {**key, "Prefer": f"wait={WAIT_SECONDS}"}
+    async with client.http.post(f"{base}/v1/jobs", data=form, headers=wait) as answer:
+        job = await _job(answer)
+    while job["status"] in RUNNING:
+        await asyncio.sleep(POLL_SECONDS)
+        async with client.http.get(f"{base}/v1/jobs/{job['id']}", headers=key) as answer:
+            job = await _job(answer)
+    if job["status"] != "succeeded":
+        error = job.get("error") or {}
+        raise JobError(error.get("code", job["status"]), error.get("detail", "the job did not succeed"))
+    async with client.http.get(f"{base}/v1/jobs/{job['id']}/result", headers=key) as answer:
+        if answer.status != 200:
+            raise _problem(answer.status, await answer.read())
+        out.write_bytes(await answer.read())
+    return Finished(job["id"], out)
+
+
+async def _job(answer: aiohttp.ClientResponse) -> dict[str, Any]:
+    body = await answer.read()
+    if answer.status >= 300:
+        raise _problem(answer.status, body)
+    return dict(json.loads(body))
+
+
+def _problem(status: int, body: bytes) -> JobError:
+    try:
+        problem = json.loads(body)
+        return JobError(problem["code"], problem["detail"])
+    except (ValueError, KeyError, TypeError):
+        return JobError(f"http_{status}", body.decode(errors="replace").strip())
+
+
+async def by_upload(client: Client, source: Path, target: Path) -> Finished:
+    """Drop two pictures into the inbox, wait for the end that the events tell; raises JobError."""
+    before = {event["subject"] for event in await client.events(limit=1000)}
+    folder = inbox(client.facts) / time.strftime("demo-%Y%m%d-%H%M%S")
+    folder.mkdir(parents=True)
+    for name, path in (("source", source), ("target", target)):
+        _place(path, folder / f"{name}{path.suffix}")
+    while True:
+        await asyncio.sleep(POLL_SECONDS)
+        for event in await client.events():
+            ended = event["type"] == FINISHED or event["type"].endswith(ENDED)
+            if ended and event["subject"] not in before:
+                return _finished(client, event["subject"])
+
+
+def _place(path: Path, goal: Path) -> None:
+    """Copy under a hidden name first: nobody may see half a picture."""
+    hidden = goal.with_name(f".{goal.name}.tmp")
+    shutil.copyfile(path, hidden)
+    hidden.replace(goal)
+
+
+def _finished(client: Client, job: str) -> Finished:
+    bucket = Path(client.facts.watches[BUCKET])
+    outcome = json.loads((bucket / "tenants" / TENANT / "jobs" / job / "outcome.json").read_text(encoding="utf-8"))
+    data = outcome["data"]
+    if outcome["type"] != FINISHED:
+        raise JobError(data["code"], data["detail"])
+    return Finished(job, bucket / data["image"]["key"])
+
+
+async def samples(folder: Path) -> tuple[Path, Path]:
+    """The two sample pictures, fetched if they are not there yet; raises JobError."""
+    source, target = (folder / name for name in SAMPLES)
+    if not (source.exists() and target.exists()):
+        process = await asyncio.create_subprocess_exec(sys.executable, "model-warmup/main.py", "--samples", str(folder))
+        if await process.wait() != 0:
+            raise JobError("no_samples", "the sample pictures could not be fetched")
+    return source, target

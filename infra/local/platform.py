@@ -1,0 +1,185 @@
+"""The platform as one object: manifests in, a broker, sleeping Services and running sources out.
+
+Wires the parts and knows the order of starting and stopping; how each part works is its own business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import signal
+import socket
+from collections.abc import Coroutine
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+
+from infra.local.addresses import Addresses
+from infra.local.admin import Admin
+from infra.local.eventing.runtime import BrokerRuntime
+from infra.local.eventing.sender import Sender
+from infra.local.manifests import Manifests, load
+from infra.local.options import PLATFORM_PORT, Options
+from infra.local.serving.activator import Activator, PortError
+from infra.local.serving.fleet import FleetLimits
+from infra.local.serving.ledger import Ledger
+from infra.local.serving.pods import PodRuntime
+from infra.local.sources.bucket import BucketWatcher
+from infra.local.sources.emit import Emitter
+from infra.local.sources.ping import PingMemory, PingRunner
+from infra.local.state import Facts, StateDir
+
+log = logging.getLogger(__name__)
+
+ORPHAN_GRACE = 3.0
+
+
+class Platform:
+    """Start it, use it, stop it: once, in one event loop."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.state = StateDir(options.state)
+        self.manifests = Manifests()
+        self.activators: dict[str, Activator] = {}
+        self._token = secrets.token_hex(16)
+        self._stack = contextlib.AsyncExitStack()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> Facts:
+        """Everything up and asleep, or an exception (StateError, ManifestError, PortError, StoreError) and nothing."""
+        try:
+            return await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _start(self) -> Facts:
+        self.state.acquire()
+        self._stack.callback(self.state.release)
+        self.manifests = load(self.options.overlay, self.state.generated)
+        ledger = Ledger(self.state.folder("pods"))
+        ended = await asyncio.to_thread(ledger.reap, ORPHAN_GRACE)
+        if ended:
+            log.warning("ended %d processes that a killed platform left behind", ended)
+        listener = _listen(self.options.ports.get(PLATFORM_PORT, 0))
+        self._stack.callback(listener.close)
+        addresses = Addresses(self.manifests.bindings, f"http://127.0.0.1:{listener.getsockname()[1]}")
+        client = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        )
+        self._stack.push_async_callback(client.close)
+        await self._start_services(addresses, self._pod_runtime(ledger, client, addresses))
+        await self._start_broker(addresses, listener)
+        await self._start_sources(addresses)
+        return self._announce(addresses)
+
+    def _pod_runtime(self, ledger: Ledger, client: aiohttp.ClientSession, addresses: Addresses) -> PodRuntime:
+        return PodRuntime(
+            configs=self.manifests.configs,
+            ledger=ledger,
+            logs=self.state.logs,
+            volumes=self.state.folder("volumes"),
+            client=client,
+            sink_of=addresses.sink_of,
+            overrides=self.options.overrides,
+            grace_limit=self.options.grace,
+        )
+
+    async def _start_services(self, addresses: Addresses, runtime: PodRuntime) -> None:
+        limits = FleetLimits(idle=self.options.idle, max_pods=self.options.max_pods)
+        for name, spec in self.manifests.services.items():
+            port = self.options.ports.get(name, spec.public_port or 0)
+            self.activators[name] = Activator(spec, runtime, limits, port)
+            addresses.services[name] = self.activators[name].url
+        self._stack.push_async_callback(self._close_services)
+        for activator in self.activators.values():
+            await activator.start()
+
+    async def _close_services(self) -> None:
+        await asyncio.gather(*(activator.close(self.options.grace) for activator in self.activators.values()))
+
+    async def _start_broker(self, addresses: Addresses, listener: socket.socket) -> None:
+        broker = BrokerRuntime(
+            self.state.root / "broker.sqlite",
+            self.manifests.brokers,
+            self.manifests.triggers,
+            addresses.resolve,
+            per_trigger=self.options.deliveries,
+        )
+        app = web.Application()
+        app.add_routes([*Admin(broker, self.activators, self._token).routes(), *broker.app_routes()])
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        await broker.start()
+        self._stack.push_async_callback(broker.stop, self.options.grace)
+        await web.SockSite(runner, listener).start()
+
+    async def _start_sources(self, addresses: Addresses) -> None:
+        sender = Sender()
+        self._stack.push_async_callback(sender.close)
+        emitter = Emitter(sender, addresses.resolve)
+        self._stack.push_async_callback(self._stop_sources)
+        memory = PingMemory(self.state.root / "pings.json")
+        for ping in self.manifests.pings:
+            self._spawn(PingRunner(ping, emitter, memory).run(), f"PingSource {ping.name}")
+        for source in self.manifests.buckets:
+            path = self.state.folder("sources") / f"{source.namespace}.{source.name}.sqlite"
+            watcher = BucketWatcher(source, self._watched(source.watch), emitter, path)
+            self._spawn(watcher.run(), f"IntegrationSource {source.name}")
+
+    async def _stop_sources(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _watched(self, folder: str) -> Path:
+        """A watch annotation as a path; `{state}` stands for the state folder."""
+        return Path(folder.replace("{state}", str(self.state.root))).absolute()
+
+    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
+        task = asyncio.ensure_future(work)
+        task.set_name(name)
+        task.add_done_callback(_report)
+        self._tasks.add(task)
+
+    def _announce(self, addresses: Addresses) -> Facts:
+        facts = Facts(
+            platform=addresses.platform,
+            token=self._token,
+            services=addresses.services,
+            watches={source.bucket: str(self._watched(source.watch)) for source in self.manifests.buckets},
+            generated=self.manifests.generated,
+        )
+        self.state.announce(facts)
+        return facts
+
+    async def stop(self) -> None:
+        """Sources first, then deliveries, then functions, then the addresses: nobody is left to talk to nobody."""
+        await self._stack.aclose()
+
+    async def until_signal(self) -> None:
+        """Return on SIGTERM or SIGINT."""
+        wanted = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, wanted.set)
+        await wanted.wait()
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("127.0.0.1", port), backlog=1024)
+    except OSError as error:
+        raise PortError(f"the platform cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("%s has stopped", task.get_name(), exc_info=error)
