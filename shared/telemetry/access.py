@@ -15,7 +15,6 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
 if TYPE_CHECKING:
-    from gunicorn.http import Request
     from gunicorn.http.wsgi import Response
 
 _PROBES = ("/health/", "/metrics")
@@ -41,7 +40,8 @@ class GunicornLogger(Logger):
         environ: Mapping[str, str],
         request_time: timedelta,
     ) -> None:
-        path = environ.get("PATH_INFO", "")
+        # After an error gunicorn builds a smaller environment, without PATH_INFO.
+        path = environ.get("PATH_INFO") or environ.get("RAW_URI", "").partition("?")[0]
         method = environ.get("REQUEST_METHOD", "")
         status = str(resp.status).partition(" ")[0]
         facts = {"status": int(status), "seconds": round(request_time.total_seconds(), 4), "sent": resp.sent}

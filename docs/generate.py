@@ -1,0 +1,231 @@
+"""Write the pages that are made from the code: docs/events.md, docs/options.md, docs/settings.md.
+
+`python docs/generate.py` writes them; with `--check` it writes nothing and fails when one is stale. It reads
+docstrings under fields, the example events in tests/events and the Triggers in knative/base.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any, get_args
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import yaml  # noqa: E402 - after the path is set
+
+from shared import settings  # noqa: E402
+from shared.events import payloads  # noqa: E402
+
+MADE = "<!-- Made by `python docs/generate.py`; change the code, not this page. -->"
+Docs = dict[str, dict[str, str]]
+
+
+def main() -> int:
+    pages = {"events.md": events(), "options.md": options(), "settings.md": settings_page()}
+    stale = []
+    for name, text in pages.items():
+        path = ROOT / "docs" / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(name)
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+    if stale:
+        print(("stale: " if "--check" in sys.argv else "written: ") + ", ".join(stale))  # noqa: T201
+    return int(bool(stale) and "--check" in sys.argv)
+
+
+def field_docs(source: Path) -> Docs:
+    """The docstring under every field of every class of a module; "" is the class's own."""
+    found: Docs = {}
+    for item in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(item, ast.ClassDef):
+            found[item.name] = {"": ast.get_docstring(item) or "", **dict(_below_fields(item))}
+    return found
+
+
+def _below_fields(item: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for statement, below in zip(item.body, item.body[1:], strict=False):
+        if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            yield statement.target.id, " ".join(below.value.value.split())
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def code(value: object) -> str:
+    return f"`{value}`" if str(value) else ""
+
+
+# settings
+
+
+def settings_page() -> str:
+    docs = field_docs(ROOT / "shared/settings.py")
+    parts = [
+        MADE,
+        "# Settings",
+        "Environment variables, read once when a process starts. An empty variable counts as unset; a value that "
+        "cannot work, and a variable `WAKESWAP_*` that is not listed here, end the process with a message that "
+        "names it. Secrets are never logged.",
+    ]
+    for group in settings.GROUPS:
+        rows = [_setting(item, docs[group.__name__]) for item in fields(group)]
+        heading, _, more = docs[group.__name__][""].partition(".")
+        parts += [f"## {heading}", *filter(None, [more.strip()]), table(("Variable", "Default", "Meaning"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _setting(item: Field[Any], docs: dict[str, str]) -> tuple[str, ...]:
+    secret = "**Secret.** " if item.metadata["secret"] else ""
+    return code(item.metadata["variable"]), code(item.metadata["default"]), secret + docs[item.name]
+
+
+# events
+
+
+_OPTIONS = """Every option has a default; an unknown one, or a value out of its range, is refused with `invalid_option`
+and the option's name."""
+
+
+def options() -> str:
+    docs = field_docs(ROOT / "shared/events/payloads.py")["Options"]
+    rows = [(code(item.name), code(item.default), docs[item.name]) for item in fields(payloads.Options)]
+    return "\n\n".join((MADE, "# Options of a job", _OPTIONS, table(("Option", "Default", "Meaning"), rows))) + "\n"
+
+
+def events() -> str:
+    docs = field_docs(ROOT / "shared/events/payloads.py")
+    examples = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "tests/events").glob("*.json"))]
+    triggers = list(_triggers())
+    rows = [
+        (code(event["type"]), code(event["source"]), _link(_payload(event)), _listeners(event, triggers))
+        for event in examples
+    ]
+    shapes = [_shape(kind, docs) for kind in _shapes()]
+    return (
+        "\n\n".join((MADE, _INTRODUCTION, table(_EVENT_HEAD, rows), "## Payloads", _PAYLOADS, *shapes, _EXAMPLES))
+        + "\n"
+    )
+
+
+_EVENT_HEAD = ("Type", "Sent by", "Data", "Goes to")
+
+_INTRODUCTION = """# Events
+
+Every event is a CloudEvent 1.0 over HTTP, in binary or structured mode; batches are refused. References travel,
+pixels do not: no event is larger than 64 KiB.
+
+| Attribute | Value |
+| --- | --- |
+| `type` | `dev.wakeswap.<stage>.<outcome>.v1`; the outcome is `completed`, `rejected` or `failed` |
+| `source` | `/wakeswap/<stage>` |
+| `subject` | the job's id |
+| `id` | a UUID made from the stage, the cause's source and id, the outcome and the part: same cause, same id |
+| `tenantid` | the tenant, set by intake after authentication; never taken from data |
+| `media` | `image` |
+| `priority` | `interactive` or `batch` |
+| `traceparent` | W3C trace context |
+| `partitionkey` | the job's id |
+
+A job ends with exactly one of `publish.completed`, a `rejected` (the caller's own fault) or a `failed` event (ours;
+the original is kept for replay). Who follows whom is written in the Triggers under `knative/base`, and nowhere else.
+
+## Types"""
+
+_PAYLOADS = """Readers ignore names that they do not know and refuse an event in which one without a default is missing,
+so producers can be deployed first."""
+
+_EXAMPLES = """## Examples
+
+One event of each type, in structured mode, lies in `tests/events`; the tests decode each of them."""
+
+
+def _shapes() -> list[type]:
+    """The payloads, then the records inside them, in the order of the module."""
+    heads = list(get_args(payloads.Payload))
+    inner = [
+        kind for kind in vars(payloads).values() if isinstance(kind, type) and kind.__module__ == payloads.__name__
+    ]
+    return heads + [kind for kind in inner if kind not in heads]
+
+
+def _payload(event: dict[str, Any]) -> str:
+    for kind in get_args(payloads.Payload):
+        if {item.name for item in fields(kind)} == set(event["data"]):
+            return str(kind.__name__)
+    raise LookupError(f"{event['type']}: the example's data is no payload with all its fields")
+
+
+def _shape(kind: type, docs: Docs) -> str:
+    rows = []
+    for item in fields(kind):
+        default = "required" if item.default is MISSING and item.default_factory is MISSING else _default(item)
+        rows.append((code(item.name), _type(str(item.type)), default, docs[kind.__name__].get(item.name, "")))
+    return f"### {kind.__name__}\n\n{docs[kind.__name__]['']}\n\n" + table(
+        ("Field", "Type", "Default", "Meaning"), rows
+    )
+
+
+def _default(item: Field[Any]) -> str:
+    return code(json.dumps(item.default)) if item.default is not MISSING else "optional"
+
+
+def _type(annotation: str) -> str:
+    names = {kind.__name__ for kind in _shapes()}
+    inner = annotation.removeprefix("tuple[").removesuffix(", ...]")
+    shown = _link(inner) if inner in names else code(inner)
+    return f"list of {shown}" if inner != annotation else shown
+
+
+def _link(name: str) -> str:
+    return f"[{name}](#{name.lower()})"
+
+
+def _triggers() -> Iterator[dict[str, Any]]:
+    for path in sorted((ROOT / "knative/base").glob("*.yaml")):
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            if isinstance(document, dict) and document.get("kind") == "Trigger":
+                yield document["spec"]
+
+
+def _listeners(event: dict[str, Any], triggers: list[dict[str, Any]]) -> str:
+    found = []
+    for spec in triggers:
+        if all(_matches(entry, event) for entry in spec.get("filters", [])):
+            subscriber = spec["subscriber"]
+            found.append(subscriber["ref"]["name"] + (f" ({subscriber['uri']})" if "uri" in subscriber else ""))
+    return ", ".join(sorted(found))
+
+
+def _matches(entry: dict[str, Any], event: dict[str, Any]) -> bool:
+    """Knative's filter dialects, so that the page shows what a broker would do."""
+    ((dialect, value),) = entry.items()
+    if dialect in ("any", "all"):
+        outcomes = [_matches(inner, event) for inner in value]
+        return any(outcomes) if dialect == "any" else all(outcomes)
+    if dialect == "not":
+        return not _matches(value, event)
+    compare = _COMPARE[dialect]
+    return all(name in event and compare(str(event[name]), wanted) for name, wanted in value.items())
+
+
+_COMPARE: dict[str, Callable[[str, str], bool]] = {
+    "exact": lambda text, wanted: text == wanted,
+    "prefix": lambda text, wanted: text.startswith(wanted),
+    "suffix": lambda text, wanted: text.endswith(wanted),
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Settings are read once, by name, and a wrong one stops the process with its name."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from shared import settings
+from shared.errors import ConfigError
+from shared.settings import Settings
+
+
+def test_an_empty_environment_gives_the_documented_defaults() -> None:
+    assert Settings.from_environment({}) == Settings()
+    assert Settings().serving.lease_seconds == 15
+    assert Settings().models.detector == "centerface"
+
+
+def test_every_variable_reaches_its_field() -> None:
+    given = {
+        "WAKESWAP_STORE_URL": "s3://bucket/pre/fix",
+        "WAKESWAP_MODEL_CACHE": "/cache",
+        "WAKESWAP_MODEL_BUCKET": "file:/models",
+        "WAKESWAP_CONCURRENCY": "4",
+        "WAKESWAP_TIMEOUT_SECONDS": "60",
+        "WAKESWAP_LOG_LEVEL": "DEBUG",
+        "WAKESWAP_TENANTS": '{"demo": {}}',
+        "PORT": "80",
+        "K_SINK": "http://broker-ingress.knative-eventing.svc/ns/default",
+    }
+    read = Settings.from_environment(given)
+    assert read.store.url == "s3://bucket/pre/fix"
+    assert read.models.cache == Path("/cache")
+    assert read.models.bucket == "file:/models"
+    assert (read.serving.concurrency, read.serving.timeout_seconds, read.serving.port) == (4, 60, 80)
+    assert read.serving.sink.startswith("http://broker-ingress")
+    assert read.serving.log_level == "DEBUG"
+    assert read.tenants.tenants == '{"demo": {}}'
+
+
+def test_empty_variables_and_variables_of_others_do_not_matter() -> None:
+    assert (
+        Settings.from_environment({"WAKESWAP_MODEL_BUCKET": "", "PORT": "", "HOME": "/x", "wakeswap_x": "1"})
+        == Settings()
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("WAKESWAP_STORE_URL", "/tmp/objects"),
+        ("WAKESWAP_STORE_URL", "s3://Bucket"),
+        ("WAKESWAP_STORE_URL", "file:"),
+        ("WAKESWAP_MODEL_BUCKET", "http://models"),
+        ("WAKESWAP_CONCURRENCY", "0"),
+        ("WAKESWAP_CONCURRENCY", "1.5"),
+        ("WAKESWAP_CONCURRENCY", "٣"),
+        ("WAKESWAP_TIMEOUT_SECONDS", "-1"),
+        ("WAKESWAP_LEASE_SECONDS", "soon"),
+        ("WAKESWAP_MAX_BODY_BYTES", "50MB"),
+        ("WAKESWAP_LOG_LEVEL", "debug"),
+        ("PORT", "65536"),
+        ("K_SINK", "broker"),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused_by_name(variable: str, value: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Settings.from_environment({variable: value})
+    assert caught.value.context["variable"] == variable
+    assert caught.value.detail.startswith(variable)
+
+
+def test_a_misspelt_variable_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match=r"WAKESWAP_CONCURENCY .* nearest is WAKESWAP_CONCURRENCY"):
+        Settings.from_environment({"WAKESWAP_CONCURENCY": "2"})
+
+
+def test_secrets_are_known_to_the_redactor_and_never_shown() -> None:
+    read = Settings.from_environment(
+        {
+            "WAKESWAP_API_KEYS": "demo=key-one, other=key-two",
+            "WAKESWAP_WEBHOOK_SECRETS": "demo=whsec_c2VjcmV0",
+            "WAKESWAP_NOTIFICATION_TOKEN": "door-token",
+            "AWS_SECRET_ACCESS_KEY": "aws-secret",
+            "AWS_SESSION_TOKEN": "aws-session",
+        }
+    )
+    secrets = {"key-one", "key-two", "whsec_c2VjcmV0", "door-token", "aws-secret", "aws-session"}
+    assert set(read.secrets()) == secrets
+    assert not any(secret in repr(read) for secret in secrets)
+
+
+def test_every_field_says_what_it_means() -> None:
+    tree = ast.parse(Path(settings.__file__).read_text())
+    classes = {item.name: item for item in tree.body if isinstance(item, ast.ClassDef)}
+    for group in settings.GROUPS:
+        documented = [isinstance(item, ast.Expr) for item in classes[group.__name__].body]
+        assert sum(documented) == len(fields(group)) + 1, group.__name__
