@@ -6,8 +6,8 @@ from here; the ids tie log lines together and let a mesh's own tracing see one c
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from dataclasses import dataclass, replace
 
 _TRACEPARENT = re.compile(
@@ -57,6 +57,6 @@ def follow(text: str) -> Trace:
 
 def _random(size: int) -> str:
     """Hex digits of random bytes, never all zero (the standard's invalid id)."""
-    while not int(text := secrets.token_hex(size), 16):
+    while not int(text := os.urandom(size).hex(), 16):
         pass
     return text
