@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from shared.errors import ModelNotFoundError
+from shared.errors import ModelError, ModelNotFoundError
 from shared.models import manifest, onnx_file
 from shared.models.fetching import Fetcher
 from shared.models.locks import locked, locked_if_free
@@ -50,11 +50,13 @@ class ModelCache:
         Raises ModelError and its kin (what every place said), CacheFullError, ModelInvalidError,
         ModelIncompatibleError, ModelIncompleteError. After any of them the set is not in the cache.
         """
+        if not files.files:
+            return {}
         found = self.find(files)
         if found is None:
             with self._alone(files, lambda: progress(Step(files.name, "wait"))):
                 found = self.find(files) or self._fill(files, progress)
-        progress(Step(files.name, "ready"))
+        progress(Step(files.name, "ready", "", files.size, files.size))
         return found
 
     def _fill(self, files: FileSet, progress: Progress) -> Mapping[str, Path]:
@@ -62,7 +64,7 @@ class ModelCache:
         with self._workplace(files) as work, disk_errors():
             folder = work / "files"
             folder.mkdir()
-            require_space(folder, sum(file.size for file in files.files))
+            require_space(folder, files.size)
             fetcher = Fetcher(self._bucket, work, progress)
             for file in files.files:
                 fetcher.fetch(files.name, file, folder / file.name)
@@ -86,9 +88,9 @@ class ModelCache:
             with disk_errors(), locked(self.root / LOCKS / files.folder, waiting):
                 yield
         except OSError as error:
-            if error.errno not in _READ_ONLY:
-                raise
-            raise ModelNotFoundError(f"{files.name} is not in the model cache, which is read-only here.") from error
+            if error.errno in _READ_ONLY:
+                raise ModelNotFoundError(f"{files.name} is not in the model cache, which is read-only here.") from error
+            raise ModelError(f"The model cache cannot be used: {error.strerror}.") from error
 
     @contextmanager
     def _workplace(self, files: FileSet) -> Iterator[Path]:

@@ -43,10 +43,10 @@ def _lines(stream: TextIO) -> Progress:
 @contextmanager
 def _bars(stream: TextIO) -> Iterator[Progress]:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with Bars(*columns, console=Console(file=stream)) as bars:
         yield _reporter(bars.add_task, bars.update)
 
@@ -59,9 +59,6 @@ def _reporter(add: Callable[..., int], update: Callable[..., None]) -> Progress:
             tasks[step.name] = add(step.name, total=None)
         words = {"wait": "waiting for another process", "fetch": step.file, "convert": f"converting {step.file}"}
         text = f"{step.name}: {words.get(step.action, 'ready')}"
-        if step.action == "ready":
-            update(tasks[step.name], description=text, total=1, completed=1)
-        else:
-            update(tasks[step.name], description=text, total=step.total or None, completed=step.done)
+        update(tasks[step.name], description=text, total=step.total or None, completed=step.done)
 
     return report

@@ -49,6 +49,11 @@ class FileSet:
         return hashlib.sha256(listing.encode()).hexdigest()
 
     @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
     def folder(self) -> str:
         """The set's folder in a cache: readable, and another one for every version."""
         return f"{self.name}-{self.digest[:16]}"

@@ -11,13 +11,18 @@ from pathlib import Path
 
 import onnx
 
+from shared.models.convert.saving import save
+
 PICTURE = ("N", "", "H", "W")
 MAP = ("N", "", "h", "w")
 """Names of the freed dimensions of an input and an output; an empty name keeps the dimension (channels)."""
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write `source` with free dimensions to `target`. The same input gives the same bytes."""
+    """Write `source` with free dimensions to `target`. The same input gives the same bytes.
+
+    Raises ModelInvalidError.
+    """
     model = onnx.load(source)
     graph = model.graph
     weights = {tensor.name for tensor in graph.initializer}
@@ -33,8 +38,7 @@ def convert(source: Path, target: Path) -> None:
     del graph.initializer[:]
     graph.initializer.extend(kept)
     del graph.value_info[:]  # shapes of the example picture in the middle of the graph
-    onnx.checker.check_model(model)
-    target.write_bytes(model.SerializeToString(deterministic=True))
+    save(model, target)
 
 
 def _free(value: onnx.ValueInfoProto, names: tuple[str, ...]) -> None:

@@ -18,6 +18,9 @@ import tflite
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from shared.errors import ModelInvalidError
+from shared.models.convert.saving import save
+
 OPSET = 17
 IR_VERSION = 8
 """Old enough for every supported runtime, and fixed, so that the bytes do not follow the `onnx` package."""
@@ -36,7 +39,7 @@ _TYPES = {tflite.TensorType.FLOAT32: np.float32, tflite.TensorType.INT32: np.int
 _OPERATORS = {number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)}
 
 
-class UnsupportedGraphError(ValueError):
+class UnsupportedGraphError(ModelInvalidError):
     """The network has something this converter does not know how to keep exact."""
 
 
@@ -45,9 +48,7 @@ def convert(source: Path, target: Path) -> None:
     model = tflite.Model.GetRootAsModel(source.read_bytes(), 0)
     if model.SubgraphsLength() != 1:
         raise UnsupportedGraphError("One subgraph expected.")
-    converted = _Conversion(model).run()
-    onnx.checker.check_model(converted, full_check=True)
-    target.write_bytes(converted.SerializeToString(deterministic=True))
+    save(_Conversion(model).run(), target)
 
 
 class _Conversion:

@@ -224,6 +224,12 @@ def test_mdl_05_weights_that_are_listed_lie_beside_the_graph(tmp_path: Path) -> 
     assert found["weights"] == found["model"].parent / "weights.bin"
 
 
+def test_a_cache_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
+    files = file_set(file_spec(GOOD, at(tmp_path / "s", GOOD)))
+    with pytest.raises(ModelError, match="cannot be used: Not a directory"):
+        ModelCache(tmp_path / "s").ensure(files)
+
+
 def as_nobody(*arguments: str) -> str:
     """What fetch_one says as a user who may write nothing here."""
     command = [sys.executable, "-m", "tests.unit.models.fetch_one", *arguments, "nobody"]

@@ -13,9 +13,11 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
+from shared.errors import ModelInvalidError
 from shared.models import catalog
 from shared.models.cache import ModelCache
 from shared.models.convert import free_dims, tflite_to_onnx
+from shared.models.convert.saving import save
 from shared.models.receiving import measure
 from shared.models.spec import FileSet
 
@@ -136,3 +138,10 @@ def test_an_operator_that_is_not_known_is_refused_by_name(model_cache: ModelCach
     path = model_cache.ensure(FileSet(name="detector-original", licence="", files=(detector,)))["model"]
     with pytest.raises(tflite_to_onnx.UnsupportedGraphError, match="Operator DEQUANTIZE"):
         tflite_to_onnx.convert(path, tmp_path / "out.onnx")
+
+
+def test_a_graph_that_cannot_be_right_is_not_written(tmp_path: Path) -> None:
+    broken = onnx.helper.make_graph([onnx.helper.make_node("Add", ["nowhere", "x"], ["y"])], "g", [], [])
+    with pytest.raises(ModelInvalidError, match="no valid graph"):
+        save(onnx.helper.make_model(broken), tmp_path / "out.onnx")
+    assert not (tmp_path / "out.onnx").exists()

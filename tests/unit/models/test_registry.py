@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from shared.errors import ConfigError, ModelError, ModelNotFoundError
+from shared.models import build, catalog
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
 from shared.models.registry import ModelRegistry
 from shared.models.spec import FileSpec, ModelSpec
+from shared.settings import ModelSettings
 from shared.vision.protocols import Detector, Image, ModelAssets, Moderator
 from shared.vision.runtime import Runtime
 from tests.unit.models.places import file_spec
@@ -63,8 +66,7 @@ def registry(tmp_path: Path) -> ModelRegistry:
     specs = [spec("one", file), spec("two", file), spec("bad", file, broken=True), spec("lost", file, adapter="Nobody")]
     specs.append(spec("absent", file_spec(b"1")))
     models = {item.name: item for item in specs}
-    catalog = Catalog(models, {}, {"moderator": "one"}, {})
-    return ModelRegistry(catalog, ModelCache(tmp_path / "cache"), Runtime())
+    return ModelRegistry(Catalog(models, {}, {"moderator": "one"}, {}), ModelCache(tmp_path / "cache"), Runtime())
 
 
 def test_many_threads_share_one_load(registry: ModelRegistry) -> None:
@@ -120,3 +122,12 @@ def test_a_model_whose_files_cannot_be_had(registry: ModelRegistry) -> None:
     with pytest.raises(ModelNotFoundError, match="absent"):
         registry.get("absent", Scorer)
     assert LOADED == []
+
+
+def test_every_model_of_the_catalogue_loads_and_runs(
+    model_cache: ModelCache, model_files: Callable[[str], Mapping[str, Path]]
+) -> None:
+    names = sorted(catalog.default().models)
+    for name in names:
+        model_files(name)
+    build.registry(ModelSettings(cache=model_cache.root)).warm(*names)

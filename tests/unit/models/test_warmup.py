@@ -128,5 +128,5 @@ def test_all_on_a_terminal_draws_bars(tmp_path: Path, environment: Mapping[str, 
         os.close(ours)
     assert done.wait(60) == 0
     assert b"open_nsfw: ready" in drawn
-    assert b"mesh: ready" in drawn
+    assert b"23.6/23.6 MB" in drawn
     assert folders(tmp_path) == ["centerface", "face_mesh", "open_nsfw"]
