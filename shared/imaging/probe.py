@@ -69,12 +69,14 @@ def probe(data: bytes, limits: Limits) -> Probe:
 def open_picture(data: bytes, limits: Limits) -> tuple[Kind, ImageFile]:
     """The file's format and its reader, headers read and judged, pixels not yet decoded. Errors as for `probe`."""
     kind = sniff(data)
+    if is_sequence(kind, data):
+        raise AnimationUnsupportedError("The file holds a film.")
     with reading(kind, data):
         check_size(claimed_size(kind, data), limits)
         image = _reader(kind)(io.BytesIO(data))
         check_size(image.size, limits)
         _refuse_previews(kind, data, image)
-        if is_sequence(kind, data) or getattr(image, "is_animated", False):
+        if getattr(image, "is_animated", False):
             raise AnimationUnsupportedError("The file holds more than one picture.")
     return kind, image
 

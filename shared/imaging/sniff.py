@@ -67,7 +67,7 @@ def sniff(data: bytes) -> Kind:
 
 
 def is_sequence(kind: Kind, data: bytes) -> bool:
-    """Whether a HEIC file says that it holds a film; its reader would show only the cover picture."""
+    """Whether a HEIC file says that it holds a film, of which its reader would give the cover at most."""
     return kind is HEIC and bool(_brands(data) & _HEIC_SEQUENCES)
 
 
