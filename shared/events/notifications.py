@@ -17,8 +17,8 @@ from shared import records
 from shared.errors import ForbiddenError, JsonValue, RequestError
 
 Fields: TypeAlias = Mapping[str, JsonValue]
-MAX_DEPTH = 6
-"""Envelopes in each other: EventBridge in SNS in SQS in a CloudEvent is four."""
+MAX_DEPTH = 24
+"""Steps into a body. An envelope takes three or four, and EventBridge in SNS in SQS in a CloudEvent are four."""
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ class BatchRecord:
     done: bool = False
 
 
-def run(event: Event, ctx: FrontContext) -> Iterator[Accepted]:
-    """The events of one batch.
+def run(event: Event, ctx: FrontContext, *, page_size: int = PAGE) -> Iterator[Accepted]:
+    """The events of one batch; its place is noted every `page_size` objects.
 
     Raises RequestError for data that names no tenant and prefix, DeadlineExceededError when time is up (the repeat
     goes on from there), BusyError when another process is at the same batch.
@@ -70,7 +70,7 @@ def run(event: Event, ctx: FrontContext) -> Iterator[Accepted]:
     record = place.open(BatchRecord(event.source, minute, tenant.name, prefix))
     seen: set[str] = set()
     while not record.done:
-        page = ctx.store.list(prefix, cursor=record.cursor, limit=PAGE)
+        page = ctx.store.list(prefix, cursor=record.cursor, limit=page_size)
         for entry in page.objects:
             ctx.deadline.check()
             made = _item(tenant, entry.key, batch_id, ctx)

@@ -1,0 +1,146 @@
+"""COLD-07 and the clock's door: one batch per source and minute, resumable, and no item twice."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shared.errors import BusyError, DeadlineExceededError, RequestError, TransientError
+from shared.events.event import Event
+from shared.jobs import batch
+from shared.jobs.accepted import Accepted
+from tests.unit.jobs.world import World, event_file, jobs, picture, ping, rejections
+
+PAGE = 6
+NIGHTLY = "tenants/demo/inbox/nightly/"
+
+
+def fill(world: World, count: int, start: int = 0) -> None:
+    for index in range(start, start + count):
+        folder = f"{NIGHTLY}{index:03}/"
+        world.put(folder + "source.jpg", picture(index % 200, 16))
+        world.put(folder + "target.jpg", picture(index % 200 + 1, 16))
+
+
+def run(world: World, event: Event) -> list[Accepted]:
+    return list(batch.run(event, world, page_size=PAGE))
+
+
+def test_every_unprocessed_item_once(world: World) -> None:
+    fill(world, 3)
+    done = world.upload(NIGHTLY + "001/source.jpg")
+    world.put("tenants/demo/inbox/other/source.jpg")
+    world.put("tenants/demo/inbox/other/target.jpg")
+    made = jobs(run(world, ping()))
+    assert sorted(job.source[0].key for job in made) == [NIGHTLY + "000/source.jpg", NIGHTLY + "002/source.jpg"]
+    assert {(job.origin, job.priority) for job in made} == {("batch", "batch")}
+    assert not {job.job for job in made} & {entry.cause for entry in done}
+
+
+def test_cold_07_one_batch_per_source_and_minute_whatever_the_id(world: World) -> None:
+    fill(world, 2)
+    assert len(run(world, ping(identity="e-1"))) == 2
+    fill(world, 1, start=5)
+    assert run(world, ping(identity="e-2")) == []
+    assert len(run(world, ping("2026-01-03T03:04"))) == 1
+
+
+def test_cold_07_offsets_of_one_moment_are_one_minute(world: World) -> None:
+    fill(world, 1)
+    assert len(run(world, ping("2026-01-02T03:04"))) == 1
+    fill(world, 1, start=1)
+    event = ping()
+    moved = Event(event.id, event.source, event.type, time="2026-01-02T04:04:59+01:00", data=event.data)
+    assert run(world, moved) == []
+
+
+def test_cold_07_forty_sources_at_once(world: World) -> None:
+    fill(world, 5)
+    events = [
+        Event(f"e-{n}", f"/apis/v1/namespaces/jobs/pingsources/{n}", batch.PING, time="2026-01-02T03:04:05Z", data=data)
+        for n, data in enumerate(itertools.repeat({"tenant": "demo", "prefix": "nightly/"}, 40))
+    ]
+    with ThreadPoolExecutor(8) as pool:
+        made = [job.job for accepted in pool.map(lambda event: run(world, event), events) for job in jobs(accepted)]
+    assert len(made) == len(set(made)) == 5
+
+
+def test_crash_in_the_middle_goes_on_from_there(world: World) -> None:
+    fill(world, PAGE)  # two pages of objects
+    early = batch.run(ping(), world, page_size=PAGE)
+    before = [entry.cause for entry in itertools.islice(early, PAGE // 2 + 1)]
+    early.close()  # kill -9: one event of the second page is out, its place is not noted
+    after = [entry.cause for entry in run(world, ping())]
+    assert len({*before, *after}) == PAGE
+    assert set(before) & set(after) == set(before[PAGE // 2 :])
+    assert run(world, ping()) == []
+
+
+def test_refusal_that_was_recorded_but_not_published_is_published_on_resume(world: World) -> None:
+    world.put(NIGHTLY + "bad.job.json", b"{}")
+    early = batch.run(ping(), world, page_size=PAGE)
+    lost = next(early)
+    early.close()
+    world.put(f"tenants/demo/jobs/{lost.cause}/outcome.json", b"{}")  # the crash came between this and the broker
+    assert run(world, ping()) == [lost]
+
+
+def test_time_is_up_and_the_repeat_goes_on(world: World) -> None:
+    fill(world, PAGE)
+    world.deadline.left = PAGE + 2
+    seen: list[Accepted] = []
+    with pytest.raises(DeadlineExceededError):
+        for accepted in batch.run(ping(), world, page_size=PAGE):
+            seen.append(accepted)
+    world.deadline.left = 1_000_000
+    seen += run(world, ping())
+    assert len({entry.cause for entry in seen}) == PAGE
+
+
+def test_two_processes_at_one_batch(world: World) -> None:
+    fill(world, 5)
+    first, second = batch.run(ping(), world, page_size=PAGE), batch.run(ping(identity="e-2"), world, page_size=PAGE)
+    next(first), next(second)
+    assert len(list(second)) > 0
+    with pytest.raises(BusyError):
+        list(first)
+    assert issubclass(BusyError, TransientError)
+
+
+def test_refused_items_are_refused_once(world: World) -> None:
+    world.put(NIGHTLY + "bad.job.json", b"{}")
+    (first,) = run(world, ping())
+    assert [entry.code for entry in rejections([first])] == ["invalid_manifest"]
+    world.put(f"tenants/demo/jobs/{first.cause}/outcome.json", b"{}")  # the harness wrote it when it published
+    assert run(world, ping("2026-01-03T03:04")) == []
+
+
+def test_own_objects_are_no_items(world: World) -> None:
+    fill(world, 1)
+    world.put(NIGHTLY + "000/source.jpg", picture(3), **{"wakeswap-job": "job-1"})
+    world.put(NIGHTLY + "000/target.jpg", picture(4), **{"wakeswap-job": "job-1"})
+    assert run(world, ping()) == []
+
+
+@pytest.mark.parametrize(
+    "data", [{"tenant": "nobody"}, {"prefix": "../../acme/inbox/"}, {"prefix": "tenants/../x"}, {"tenant": "../acme"}]
+)
+def test_bad_requests_go_to_dead_letter_at_once(world: World, data: dict[str, str]) -> None:
+    with pytest.raises(RequestError) as caught:
+        run(world, ping(**data))
+    assert caught.value.status == 400
+
+
+def test_cold_07_case_file_names_no_tenant(world: World) -> None:
+    case = event_file("ce_ping.json")
+    event = Event(str(case["id"]), str(case["source"]), str(case["type"]), time=str(case["time"]), data=case["data"])  # type: ignore[arg-type]
+    with pytest.raises(RequestError) as caught:
+        run(world, event)
+    assert caught.value.context == {"field": "tenant"}
+
+
+def test_whole_inbox(world: World) -> None:
+    fill(world, 1)
+    assert len(run(world, ping(prefix=""))) == 1
