@@ -48,7 +48,7 @@ class Lifecycle:
 
     def load(self, setup: Callable[[], None], leave: Callable[[int], None]) -> None:
         """Run `setup` in the background: then ready, or, when it raised, `leave(SETUP_FAILED)`."""
-        background.start("setup", setup).add_done_callback(lambda done: self._loaded(done, leave))
+        background.start("loading", lambda: self._loaded(background.start("setup", setup), leave))
 
     def ready(self) -> None:
         """Everything is loaded and warm."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from shared import errors
 from shared.context import Context
 from shared.events.payloads import Job, Payload, Result
@@ -15,9 +13,8 @@ def handle(event: Job, ctx: Context) -> Payload | None:
         raise getattr(errors, detail)(f"Told to raise {detail}.")
     if what == "bug":
         raise ZeroDivisionError(detail)
-    if what == "deadline":
-        time.sleep(float(detail))
-        ctx.deadline.check()
+    if what == "remaining":
+        raise errors.RejectedError(context={"seconds": ctx.deadline.remaining()})
     if what == "nothing":
         return None
     if what == "result":
