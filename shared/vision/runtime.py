@@ -76,7 +76,7 @@ class Session:
             raise ModelError("The session was made before a fork and cannot run in the child")
         try:
             return list(self._session.run(outputs, dict(feeds)))
-        except _ort_errors() as error:
+        except _run_errors() as error:
             raise ModelInvalidError(f"{self._path.name} does not run as described: {_first_line(error)}") from error
 
 
@@ -156,6 +156,10 @@ def _ort_errors() -> tuple[type[Exception], ...]:
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return tuple(getattr(state, name) for name in _ERROR_NAMES)
+
+
+def _run_errors() -> tuple[type[Exception], ...]:
+    return (*_ort_errors(), ValueError)  # ValueError: an input is missing
 
 
 def _load_error(path: Path, text: str) -> ModelError:
