@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from PIL.Image import DecompressionBombError, DecompressionBombWarning
 
@@ -19,7 +20,7 @@ from shared.errors import (
     RejectedError,
     UnsupportedMediaTypeError,
 )
-from shared.imaging.sniff import AVIF, BMP, GIF, HEIC, JPEG, PNG, WEBP, Kind
+from shared.imaging.sniff import AVIF, BMP, GIF, HEIC, JPEG, PNG, TIFF, WEBP, Kind
 
 _FAILURES = (
     OSError,
@@ -74,7 +75,15 @@ def _is_cut(kind: Kind, data: bytes) -> bool:
         return len(data) < 8 + int.from_bytes(data[4:8], "little")
     if kind is BMP:
         return len(data) < int.from_bytes(data[2:6], "little")
+    if kind is TIFF:
+        return len(data) < _directory(data)
     return kind in (AVIF, HEIC) and _last_box_end(data) > len(data)
+
+
+def _directory(data: bytes) -> int:
+    """Where a TIFF file keeps its first directory, commonly behind the pixels, in bytes."""
+    order: Literal["little", "big"] = "little" if data[:2] == b"II" else "big"
+    return int.from_bytes(data[8:16] if 43 in data[2:4] else data[4:8], order)
 
 
 def _last_box_end(data: bytes) -> int:
