@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields
 
 import pytest
@@ -93,7 +94,5 @@ def test_unknown_option() -> None:
 
 @given(st.sampled_from([entry.name for entry in fields(Options)]), st.integers() | st.floats() | st.text() | st.none())
 def test_nothing_but_our_own_error(name: str, value: JsonValue) -> None:
-    try:
+    with suppress(InvalidOptionError):
         assert isinstance(options.parse({name: value}), Options)
-    except InvalidOptionError as error:
-        assert error.context == {"field": name}

@@ -13,10 +13,12 @@ from shared.errors import TransientError
 from shared.events.notifications import ObjectCreated, parse
 from shared.events.payloads import Options
 from shared.jobs import uploads
+from shared.jobs.accepted import Accepted
 from shared.storage.local import LocalStore
 from shared.tenancy.directory import load
-from tests.unit.jobs.world import NOW, World, event_file, jobs, picture, rejections
+from tests.unit.jobs.world import NOW, World, drain, event_file, jobs, picture, rejections
 
+MARK = {"wakeswap-job": "job-1"}
 BASE = "tenants/demo/inbox/"
 
 
@@ -157,27 +159,26 @@ def test_other_uploads_start_nothing(world: World, key: str) -> None:
 
 def test_s3_07_own_objects_never_make_a_job(world: World) -> None:
     pair(world)
-    marked = world.put(BASE + "a/source.jpg", picture(7), **{"wakeswap-job": "job-1"})
+    marked = world.put(BASE + "a/source.jpg", picture(7), metadata=MARK)
     result = world.put("tenants/demo/results/source.jpg", picture(8))
     stage = world.put("tenants/demo/jobs/0123456789/input/source.jpg", picture(8))
     assert world.upload(marked, result, stage, "system/dead-letter/x.json") == []
-    assert world.metrics.counts == {"uploads_ignored.own_object": 1, "uploads_ignored.outside_inbox": 3}
+    assert world.counted.counts == {"uploads_ignored.own_object": 1, "uploads_ignored.outside_inbox": 3}
 
 
 def test_s3_07_case_file(world: World) -> None:
-    told = [entry for entry in parse(event_file("s3_output_prefix_recursion.json"))]  # type: ignore[arg-type]
     ours = []
-    for entry in told:
+    for entry in parse(event_file("s3_output_prefix_recursion.json")):
         assert isinstance(entry, ObjectCreated)
         output = entry.key.startswith("t-acme/out/")
         key = entry.key.replace("t-acme/out/", "tenants/demo/results/").replace("t-acme/in/", BASE + "a/")
-        ours.append(world.put(key, **({} if output else {"wakeswap-job": "job-1"})))
+        ours.append(world.put(key) if output else world.put(key, metadata=MARK))
     assert world.upload(*ours) == []
 
 
 def test_s3_08_traversal_keys_make_one_rejection_each(world: World) -> None:
     world.put("tenants/acme/inbox/secret/source.jpg")
-    told = [entry.key for entry in parse(event_file("s3_traversal_keys.json")) if isinstance(entry, ObjectCreated)]  # type: ignore[arg-type]
+    told = [entry.key for entry in parse(event_file("s3_traversal_keys.json")) if isinstance(entry, ObjectCreated)]
     swap = [("t-acme/in/", BASE + "a/source"), ("t-globex/in/", "tenants/acme/inbox/"), ("t-acme//in//", BASE + "/a//")]
     for old, new in swap:
         told = [key.replace(old, new) for key in told]
@@ -234,10 +235,9 @@ def test_s3_09_unknown_tenant_after_the_grace_time(world: World) -> None:
 def test_s3_09_one_that_waits_does_not_hold_up_the_others(world: World) -> None:
     late, ours = pair(world, tenant="late"), pair(world)
     told = [ObjectCreated("wakeswap", key, time=NOW) for key in (late[0], ours[0])]
-    seen = []
+    seen: list[Accepted] = []
     with pytest.raises(TransientError):
-        for accepted in uploads.accept(told, world):
-            seen.append(accepted)
+        drain(uploads.accept(told, world), seen)
     assert [entry.tenant for entry in seen] == ["demo"]
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import io
 import json
 import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
-from shared.errors import DeadlineExceededError
+from shared.context import Deadline, Metrics
+from shared.errors import DeadlineExceededError, JsonValue
 from shared.events.event import Event
 from shared.events.notifications import ObjectCreated
 from shared.events.payloads import Job, Rejection
 from shared.jobs import uploads
 from shared.jobs.accepted import Accepted
-from shared.storage.local import LocalStore
+from shared.storage.protocol import ObjectStore
 from shared.tenancy.directory import Directory, load
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -34,9 +37,8 @@ def picture(shade: int = 0, side: int = 64, kind: str = "JPEG") -> bytes:
     return out.getvalue()
 
 
-def event_file(name: str) -> dict[str, object]:
-    loaded: dict[str, object] = json.loads((DATA / "event" / name).read_bytes())
-    return loaded
+def event_file(name: str) -> Any:
+    return json.loads((DATA / "event" / name).read_bytes())
 
 
 @dataclass
@@ -72,7 +74,7 @@ class Steps:
 class World:
     """Implements shared.context.FrontContext."""
 
-    store: LocalStore
+    store: ObjectStore
     tenants: Directory = field(default_factory=lambda: load(TENANTS, KEYS))
     bucket: str = "wakeswap"
     key_prefix: str = ""
@@ -80,15 +82,19 @@ class World:
     log: logging.LoggerAdapter[logging.Logger] = field(
         default_factory=lambda: logging.LoggerAdapter(logging.getLogger("test"))
     )
-    metrics: Counted = field(default_factory=Counted)
-    deadline: Steps = field(default_factory=Steps)
+    counted: Counted = field(default_factory=Counted)
+    steps: Steps = field(default_factory=Steps)
     time: float = NOW
+
+    def __post_init__(self) -> None:
+        self.metrics: Metrics = self.counted
+        self.deadline: Deadline = self.steps
 
     def now(self) -> float:
         return self.time
 
-    def put(self, key: str, data: bytes | None = None, **metadata: str) -> str:
-        self.store.put(key, picture() if data is None else data, metadata=metadata)
+    def put(self, key: str, data: bytes | None = None, *, metadata: Mapping[str, str] | None = None) -> str:
+        self.store.put(key, picture() if data is None else data, metadata=metadata or {})
         return key
 
     def upload(self, *keys: str, age: float = 0.0, bucket: str = "wakeswap") -> list[Accepted]:
@@ -107,5 +113,11 @@ def rejections(accepted: list[Accepted]) -> list[Rejection]:
 
 def ping(minute: str = "2026-01-02T03:04", identity: str = "e-1", **data: str) -> Event:
     source = "/apis/v1/namespaces/wakeswap/pingsources/nightly"
-    body = {"tenant": "demo", "prefix": "nightly/", **data}
-    return Event(identity, source, "dev.knative.sources.ping", time=f"{minute}:05Z", data=body)  # type: ignore[arg-type]
+    body: JsonValue = {"tenant": "demo", "prefix": "nightly/", **data}
+    return Event(identity, source, "dev.knative.sources.ping", time=f"{minute}:05Z", data=body)
+
+
+def drain(entries: Iterable[Accepted], seen: list[Accepted]) -> None:
+    """Take everything, keeping what came before an error."""
+    for entry in entries:
+        seen.append(entry)
