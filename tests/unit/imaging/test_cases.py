@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,14 @@ def test_img_08_cut_and_closed_with_an_end_marker() -> None:
         decode(data[: len(data) * 6 // 10] + b"\xff\xd9", LIMITS)
 
 
+def test_img_08_stray_bytes_that_cost_no_pixels_are_forgiven() -> None:
+    """Some cameras leave them between segments; every viewer shows the picture."""
+    data = case("exif_orientation_6.jpg")
+    at = data.index(b"\xff\xc4")
+    odd = data[:at] + b"\0\1\2" + data[at:]
+    assert np.array_equal(decode(odd, LIMITS).pixels, decode(data, LIMITS).pixels)
+
+
 BOMBS = ("bomb_20000x20000.png", "bomb_12000x12000_warn_only.png", "gif_screen_65535.gif")
 
 
@@ -171,6 +180,23 @@ def test_img_09_text_bomb() -> None:
     bomb = text[start : start + 12 + int.from_bytes(text[start : start + 4], "big")]
     with pytest.raises(MediaCorruptError):
         decode(png(colours(), 8, 2, before=bomb), LIMITS)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xd8" + b"\xff\xe0\0\2" * 4_000_000,
+        b"\xff\xd8\xff" + bytes(16_000_000),
+        b"GIF89a\x40\0\x40\0\0\0\0" + b"!\xfe\1a\0" * 3_000_000,
+        png(colours(), 8, 2)[:33] + chunk(b"abCd", b"") * 1_000_000,
+    ],
+    ids=["segments", "junk", "comments", "chunks"],
+)
+def test_img_09_endless_headers_are_given_up(data: bytes) -> None:
+    start = time.process_time()
+    with pytest.raises(RejectedError):
+        probe(data, LIMITS)
+    assert time.process_time() - start < 1.5
 
 
 IN_A_FRESH_PROCESS = r"""
