@@ -10,7 +10,16 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
-from infra.local.eventing.delivery import NO_EVENT, Answer, Progress, Step, dead_letter_copy, error_data, next_step
+from infra.local.eventing.delivery import (
+    NO_ANSWER,
+    NO_EVENT,
+    Answer,
+    Progress,
+    Step,
+    dead_letter_copy,
+    error_data,
+    next_step,
+)
 from infra.local.eventing.records import Attempt, Claim, Publication
 from infra.local.eventing.sender import Sender
 from infra.local.eventing.spec import Destination
@@ -145,17 +154,14 @@ class Dispatcher:
 def _tell(claim: Claim, url: str, answer: Answer, step: Step) -> None:
     """Log what a person should know: refusals, dead letters, losses."""
     state, event = step.progress.state, claim.publication.event
-    if state == "done":
-        log.debug("%s: %s -> %s", claim.trigger, event.id, answer.code)
-        return
-    hint = " (its body is not a CloudEvent)" if answer.code == NO_EVENT else ""
-    if state == "waiting" or (state == "burying" and claim.progress.state == "burying"):
-        log.info(
-            "%s: %s of %s answered %s%s, again in %.1f s", claim.trigger, url, event.id, answer.code, hint, step.wait
-        )
+    what = f"{claim.trigger}: {url} answered {answer.code} to {event.id} ({event.type})"
+    if answer.code in (NO_ANSWER, NO_EVENT):
+        what = f"{what}, {error_data(answer.body)}"
+    if state in {"done", "dead"}:
+        log.debug("%s: %s", what, state)
     elif state == "dropped":
-        log.error(
-            "%s: %s given up after %s%s: dropped, replay can send it again", claim.trigger, event.id, answer.code, hint
-        )
+        log.error("%s: given up and dropped; replay can send it again", what)
+    elif state == claim.progress.state:
+        log.info("%s: again in %.1f s", what, step.wait)
     else:
-        log.warning("%s: %s to the dead letter sink: %s%s", claim.trigger, event.id, answer.code, hint)
+        log.warning("%s: to the dead letter sink", what)
