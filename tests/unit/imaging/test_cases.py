@@ -186,7 +186,7 @@ def test_img_09_text_bomb() -> None:
     [
         b"\xff\xd8" + b"\xff\xe0\0\2" * 400_000,
         b"GIF89a\x40\0\x40\0\0\0\0" + b"!\xfe\1a\0" * 200_000,
-        png(colours(), 8, 2)[:33] + chunk(b"abCd", b"") * 100_000,
+        png(colours(), 8, 2)[:33] + chunk(b"abCd", b"") * 200_000,
     ],
     ids=["segments", "comments", "chunks"],
 )
