@@ -20,7 +20,9 @@ from shared.tenancy.tenant import Tenant
 
 MULTIPART, JSON = "multipart/form-data", "application/json"
 MAX_DOCUMENT_BYTES = 65_536
-"""JSON bodies and form fields; pictures have their own limit."""
+"""Largest JSON body; pictures have their own limit."""
+_FORM_BYTES = 500_000
+"""Also the parser's own buffer, which takes 64 KiB at a time, so not smaller."""
 _WAIT = re.compile(r"(?:^|[,\s])wait\s*=\s*\"?([0-9]{1,9})\"?\s*(?:[,;]|$)", re.IGNORECASE)
 _BEARER = re.compile(r"Bearer +([!-~]+) *", re.IGNORECASE)
 
@@ -66,7 +68,7 @@ def asked(request: Request, store: ObjectStore, owner: Tenant, job_id: str) -> A
 
 def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
     request.max_form_parts = inbox.MAX_SOURCES + 8
-    request.max_form_memory_size = MAX_DOCUMENT_BYTES
+    request.max_form_memory_size = _FORM_BYTES
     sources, targets = request.files.getlist("source"), request.files.getlist("target")
     if unknown := sorted({*request.files, *request.form} - {"source", "target", "options"}):
         raise RequestError("There is no such part.", context={"field": unknown[0][:64]})

@@ -180,13 +180,14 @@ def _streamed(ctx: FrontContext, image: ObjectRef) -> Response:
     response.content_length = image.size
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Content-Disposition"] = f'attachment; filename="{image.key.rpartition("/")[2]}"'
-    response.call_on_close(file.close)
+    response.call_on_close(file.close)  # when nobody asks for the first byte
     return response
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    while chunk := file.read(_CHUNK):
-        yield chunk
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
 
 
 def _traceparent() -> str:
