@@ -20,7 +20,8 @@ from shared.vision.swapper.raster import draw
 from shared.vision.swapper.region import Box, crop_face
 from shared.vision.swapper.relight import Paint, relight
 from shared.vision.swapper.reshape import reshape
-from shared.vision.swapper.source import MeshIdentity, prepare_source
+from shared.vision.swapper.source import TEXTURE_SIZES, MeshIdentity, prepare_source
+from shared.vision.swapper.uv import uv_grid
 from shared.vision.swapper.visibility import facing
 
 _WORK = 512
@@ -41,6 +42,8 @@ class MeshSwapper:
 
     def warm(self) -> None:
         """Build the tables of every texture size and draw one face on a grey picture."""
+        for size in TEXTURE_SIZES:
+            uv_grid(size)
         frame = np.full((256, 256, 3), 128, np.uint8)
         mesh = canonical().mean * np.float32(80) + np.array([128, 128, 0], np.float32)
         self.swap(frame, mesh, self.prepare(frame, mesh), SwapOptions())
@@ -73,25 +76,24 @@ def _paint(work: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptio
     under = work if shift is None else sample(work, shift.x, shift.y, cv2.INTER_CUBIC)
     x = uv.u * np.float32(identity.size) - np.float32(0.5)
     y = uv.v * np.float32(identity.size) - np.float32(0.5)
-    opacity, plain = _masks(paint, x, y)
-    colour = _with_grain(sample(paint.colour, x, y), under, plain, max(width, height))
-    opacity = blur(opacity * uv.covered, max(0.6, width / 300))
+    colour = _with_grain(sample(paint.colour, x, y), under, sample(paint.plain, x, y), max(width, height))
+    opacity = blur(_opacity_at(paint, x, y) * uv.covered, max(0.6, width / 300))
     return cast(Image, cv2.blendLinear(colour, under, opacity, 1 - opacity))
 
 
-def _masks(paint: Paint, x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Opacity and plain skin at the positions of each pixel; 0 outside the texture."""
-    both = cv2.merge([paint.opacity, paint.plain])
-    seen = cv2.remap(both, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(0, 0))
-    opacity, plain = cv2.split(seen)
-    return cast(Floats, opacity), cast(Floats, plain)
+def _opacity_at(paint: Paint, x: Floats, y: Floats) -> Floats:
+    """0 outside the texture."""
+    opacity = cv2.remap(paint.opacity, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=0)
+    return cast(Floats, opacity)
 
 
 def _with_grain(colour: Image, under: Image, plain: Floats, side: int) -> Image:
     """The painted skin with the finest band of the frame's own: its noise and pores do not stop at the rim."""
     difference = cv2.subtract(under, colour, dtype=cv2.CV_16S)
     sigma = min(max(side / _GRAIN, 0.7), 2.5)
-    fine = np.clip(cv2.subtract(difference, cv2.GaussianBlur(difference, (0, 0), sigma)), -_GRAIN_LIMIT, _GRAIN_LIMIT)
+    kernel = (2 * round(2 * sigma) + 1,) * 2
+    fine = cv2.subtract(difference, cv2.GaussianBlur(difference, kernel, sigma))
+    fine = np.clip(fine, -_GRAIN_LIMIT, _GRAIN_LIMIT)
     grained = cv2.add(colour, fine, dtype=cv2.CV_8U)
     return cast(Image, cv2.blendLinear(grained, colour, plain, 1 - plain))
 

@@ -19,6 +19,8 @@ from shared.vision.swapper.region import Box, crop_face
 from shared.vision.swapper.uv import UVGrid, uv_grid
 from shared.vision.swapper.visibility import visibility
 
+TEXTURE_SIZES = (128, 256, 512)
+"""A face gets the first that is larger than it."""
 _SHADING = np.float32(0.32)
 _SHADING_CHROMA = np.float32(0.45)
 """Shading that is no feature: its log luma is limited, its chroma damped."""
@@ -53,7 +55,7 @@ def prepare_source(image: Image, mesh: Floats) -> MeshIdentity:
     """`image` uint8 BGR, `mesh` [468, 3] in its pixels; the face may be cut by the picture's edge."""
     crop, mesh = crop_face(image, mesh, Box.around(mesh, image.shape, pad=8))
     side = float(np.ptp(mesh[:, :2], axis=0).max())
-    size = int(np.clip(2 ** np.ceil(np.log2(max(side, 1.0) * 1.15)), 128, 512))
+    size = next((s for s in TEXTURE_SIZES if s >= side * 1.15), TEXTURE_SIZES[-1])
     analysis = analyse(crop, mesh)
     ratio = size / (side * 1.1)
     if ratio < 1 / 1.6:

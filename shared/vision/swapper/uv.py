@@ -43,10 +43,6 @@ class UVGrid:
     weights: Floats
     """[3, size * size]: barycentric."""
     inside: Bools
-    eyes: Bools
-    """The openings of both eyes."""
-    mouth: Bools
-    """The opening of the mouth."""
     features: Bools
     """Eyes, brows, lips, nostrils: never taken for skin."""
     drawn: Bools
@@ -84,7 +80,6 @@ def uv_grid(size: int) -> UVGrid:
     ids = _triangle_under_texel(size)
     inside = ids >= 0
     corners, weights = _barycentric(ids)
-    eyes, mouth = _region(size, EYE_A, EYE_B), _region(size, LIPS_INNER)
     brows, lips = _region(size, BROW_A, BROW_B, grow=0.012), _region(size, LIPS_OUTER, grow=0.012)
     features = _region(size, EYE_A, EYE_B, grow=0.022) | brows | lips | _region(size, NOSE_BASE)
     core = (
@@ -98,8 +93,6 @@ def uv_grid(size: int) -> UVGrid:
         corners=corners,
         weights=weights,
         inside=inside,
-        eyes=eyes,
-        mouth=mouth,
         features=features,
         drawn=_region(size, BROW_A, BROW_B, LIPS_OUTER) | _region(size, EYE_A, EYE_B, grow=0.03),
         core=core,
@@ -107,8 +100,8 @@ def uv_grid(size: int) -> UVGrid:
         lenses=(_region(size, EYE_A, BROW_A, grow=0.03), _region(size, EYE_B, BROW_B, grow=0.03)),
         lips=blur_mask(lips, 0.01 * size),
         rim=_rim_distance(inside),
-        keep_eyes=blur_mask(eyes, 0.004 * size),
-        keep_mouth=blur_mask(mouth, 0.004 * size),
+        keep_eyes=blur_mask(_region(size, EYE_A, EYE_B), 0.004 * size),
+        keep_mouth=blur_mask(_region(size, LIPS_INNER), 0.004 * size),
         basis=_quadratic_basis(size),
     )
 
