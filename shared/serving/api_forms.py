@@ -14,6 +14,7 @@ from shared import records
 from shared.errors import InvalidOptionError, JsonValue, RequestError, UnauthorizedError, UnsupportedContentTypeError
 from shared.jobs import inbox, requests
 from shared.jobs.requests import Asked
+from shared.serving.web import read_body
 from shared.storage.protocol import ObjectStore
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
@@ -62,7 +63,7 @@ def asked(request: Request, store: ObjectStore, owner: Tenant, job_id: str) -> A
     if request.mimetype == MULTIPART:
         return _from_form(request, owner, job_id)
     if request.mimetype == JSON:
-        return requests.from_names(store, owner, _document(request))
+        return requests.from_names(store, owner, _document())
     raise UnsupportedContentTypeError(f"Send {MULTIPART} or {JSON}.")
 
 
@@ -86,9 +87,8 @@ def _options(text: str) -> JsonValue:
         raise InvalidOptionError("Options are a JSON object.", context={"field": "options"}) from None
 
 
-def _document(request: Request) -> JsonValue:
-    request.max_content_length = MAX_DOCUMENT_BYTES
+def _document() -> JsonValue:
     try:
-        return records.loads(request.get_data(cache=False))
+        return records.loads(read_body(MAX_DOCUMENT_BYTES))
     except ValueError:
         raise RequestError("The body is not valid JSON.") from None

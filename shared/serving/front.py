@@ -34,7 +34,7 @@ from shared.jobs.accepted import Accepted
 from shared.jobs.views import SUCCEEDED
 from shared.serving import api_documents, api_forms
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
-from shared.serving.web import respond
+from shared.serving.web import read_body, respond
 from shared.telemetry import trace
 from shared.telemetry.logs import bind
 from shared.tenancy.tenant import Tenant
@@ -132,9 +132,8 @@ class _Routes:
             raise ForbiddenError("This door is closed: no token is set for it.")
         if not hmac.compare_digest(api_forms.bearer(request).encode(), token.encode()):
             raise UnauthorizedError
-        request.max_content_length = self._front.max_event_bytes
         try:
-            body = text.loads(request.get_data(cache=False))
+            body = text.loads(read_body(self._front.max_event_bytes))
         except ValueError:
             raise RequestError("A notification is JSON.") from None
         accepted = False
