@@ -158,17 +158,18 @@ class Body(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-        view = memoryview(buffer)
-        self._left = self._left or next(self._chunks, b"")
-        size = min(len(view), len(self._left))
-        view[:size], self._left = self._left[:size], self._left[size:]
+        while len(self._left) < len(buffer) and (chunk := next(self._chunks, b"")):
+            self._left += chunk
+        size = min(len(buffer), len(self._left))
+        buffer[:size], self._left = self._left[:size], self._left[size:]
         self.taken += size
         return size
 
 
 def post(api: Api, body: Body, length: int) -> TestResponse:
-    environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length)}
-    return api.call("POST", "/v1/jobs", environ_overrides=environ, content_type="multipart/form-data; boundary=cut")
+    kind = "multipart/form-data; boundary=cut"
+    environ = {"wsgi.input": body, "CONTENT_LENGTH": str(length), "CONTENT_TYPE": kind}
+    return api.call("POST", "/v1/jobs", environ_overrides=environ)
 
 
 def test_body_over_the_limit_is_not_read(api: Api) -> None:
