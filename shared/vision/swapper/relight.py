@@ -47,7 +47,7 @@ def _colour(identity: MeshIdentity, target: Analysis, grid: UVGrid) -> Bytes:
     headroom = np.maximum(_WHITE - base - np.log1p(np.maximum(np.maximum(blue, red), 0)), 0.08)
     luma = np.where(luma > 0, headroom * np.tanh(luma / headroom), luma)
     chroma = _chroma(identity.skin, target.skin, grid)
-    shade = luma * (1 - grid.feature)
+    shade = luma * (1 - grid.tinted)
     blue = blue + detail[..., 1] * chroma + shade * np.float32(target.skin.warmth[0])
     red = red + detail[..., 2] * chroma + shade * np.float32(target.skin.warmth[1])
     texture = join(base + luma, blue, red)

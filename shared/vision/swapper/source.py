@@ -78,7 +78,7 @@ def _detail(image: Image, mesh: Floats, analysis: Analysis, grid: UVGrid) -> Flo
     held = _SHADING * np.tanh(luma / _SHADING)
     detail[..., 0] += plain * (held - luma)
     # the colour that comes with shade is the light's, not the face's: the target's own is put back by relight
-    detail[..., 1:] -= (plain * luma)[..., None] * np.array(analysis.skin.warmth, np.float32)
+    detail[..., 1:] -= ((1 - grid.tinted) * luma)[..., None] * np.array(analysis.skin.warmth, np.float32)
     detail[..., 1:] *= (1 - plain * (1 - _SHADING_CHROMA))[..., None]
     return _without_hair_shade(detail, analysis, grid)
 

@@ -47,6 +47,8 @@ class UVGrid:
     """Eyes, brows, lips, nostrils: never taken for skin."""
     drawn: Bools
     """Brows, eyes and lips, tightly: what is dark in here is the face's own."""
+    tinted: Floats
+    """The same, soft: what has a colour of its own."""
     core: Bools
     """The same, wider: nothing in here is taken for an occluder."""
     feature: Floats
@@ -82,6 +84,7 @@ def uv_grid(size: int) -> UVGrid:
     corners, weights = _barycentric(ids)
     brows, lips = _region(size, BROW_A, BROW_B, grow=0.012), _region(size, LIPS_OUTER, grow=0.012)
     features = _region(size, EYE_A, EYE_B, grow=0.022) | brows | lips | _region(size, NOSE_BASE)
+    drawn = _region(size, BROW_A, BROW_B, LIPS_OUTER) | _region(size, EYE_A, EYE_B, grow=0.03)
     core = (
         _region(size, EYE_A, EYE_B, grow=0.03)
         | _region(size, BROW_A, BROW_B, grow=0.02)
@@ -94,7 +97,8 @@ def uv_grid(size: int) -> UVGrid:
         weights=weights,
         inside=inside,
         features=features,
-        drawn=_region(size, BROW_A, BROW_B, LIPS_OUTER) | _region(size, EYE_A, EYE_B, grow=0.03),
+        drawn=drawn,
+        tinted=blur_mask(drawn, 0.012 * size),
         core=core,
         feature=blur_mask(core, 0.012 * size),
         lenses=(_region(size, EYE_A, BROW_A, grow=0.03), _region(size, EYE_B, BROW_B, grow=0.03)),

@@ -46,9 +46,10 @@ def centre(face: FoundFace) -> Floats:
 
 SLOW = pytest.mark.slow
 TURNS = [
-    *(("astronaut", degrees) for degrees in (-45, 90, 135, -135, 180)),
-    *(("t1", degrees) for degrees in (-90, 135)),
-    *(pytest.param("t1", degrees, marks=SLOW) for degrees in (30, 45, -45, 60, 90, 120, -135, 180)),
+    *(("astronaut", degrees) for degrees in (-45, 135, 180)),
+    ("t1", 135),
+    *(pytest.param("t1", degrees, marks=SLOW) for degrees in (30, 45, -45, 60, 90, -90, 120, -135, 180)),
+    *(pytest.param("astronaut", degrees, marks=SLOW) for degrees in (30, 60, 90, -90, 120, -135)),
 ]
 
 
@@ -88,7 +89,7 @@ def test_a_mirrored_face_looks_the_other_way(find: Find, portrait: Callable[[str
     assert mirrored[1].yaw == pytest.approx(-portrait("t1").faces[4].yaw, abs=10)
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.25, 0.125])
+@pytest.mark.parametrize("factor", [0.25, 0.125])
 def test_small_pictures(find: Find, portrait: Callable[[str], Portrait], factor: float) -> None:
     image = cv2.resize(portrait("t1").image, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
     found = find(image)
@@ -103,6 +104,7 @@ def test_a_face_that_fills_a_large_picture(find: Find, portrait: Callable[[str],
     assert side(face.box) > 700
 
 
+@SLOW
 def test_small_faces_of_a_large_picture(find: Find, portrait: Callable[[str], Portrait]) -> None:
     """A group of 40 px faces in the middle of a 4K picture: 6 px at the detector's first size."""
     group = cv2.resize(portrait("t1").image, None, fx=0.4, fy=0.4, interpolation=cv2.INTER_AREA)

@@ -264,7 +264,6 @@ def test_a_grey_target_stays_grey(subject: Callable[..., Subject], swap: Swap) -
 def test_light_of_the_target_stays(subject: Callable[..., Subject], swap: Swap) -> None:
     """A strong side light on the target is on the swapped face too: left and right keep their ratio."""
     target = subject("astronaut")
-    ramp = np.linspace(0.4, 1.3, target.image.shape[1])[None, :, None]
     box = Box.around(target.mesh, target.image.shape)
     x = (np.arange(target.image.shape[1]) - box.x0) / box.width
     ramp = (0.5 + 0.7 * np.clip(x, 0, 1))[None, :, None]
@@ -276,6 +275,21 @@ def test_light_of_the_target_stays(subject: Callable[..., Subject], swap: Swap) 
         for im in (lit, after)
     ]
     assert ratio[1] == pytest.approx(ratio[0], rel=0.12)
+
+
+def test_grain_of_the_frame_does_not_stop_at_the_face(subject: Callable[..., Subject], swap: Swap) -> None:
+    target = subject("astronaut")
+    noise = np.random.default_rng(3).normal(0, 4, target.image.shape[:2])[..., None]
+    grainy = np.clip(target.image + noise, 0, 255).astype(np.uint8)
+    smooth = cv2.GaussianBlur(target.image, (0, 0), 1.5)
+    x, y = target.mesh[[117, 50, 101], :2].mean(0).round().astype(int)
+    cheek = np.s_[y - 6 : y + 6, x - 6 : x + 6]
+
+    def fine(frame: Image) -> float:
+        grey = swap(frame, target.mesh, subject("t1", 5).identity)[cheek].mean(2)
+        return float((grey - cv2.GaussianBlur(grey, (0, 0), 1.0)).std())
+
+    assert fine(grainy) > max(2.0, 1.7 * fine(smooth))
 
 
 def test_hard_light_is_a_warning(subject: Callable[..., Subject]) -> None:
