@@ -1,7 +1,7 @@
 """CenterFace (MIT) with free input size.
 
-Model files: `model`, the published network with its input and output sizes made free. One input, BGR or RGB order as
-trained (RGB, 0..255); outputs heat map, log sizes, offsets and five points on a grid of a quarter of the input.
+Model files: `model`, the published network with its input and output sizes made free. Input [n, 3, h, w] RGB 0..255,
+sides multiples of 32; outputs heat map, log sizes, offsets and five points on a grid of a quarter of the input.
 Knows the runtime and nothing of what happens to the faces.
 """
 
