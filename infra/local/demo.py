@@ -7,6 +7,7 @@ that runs the product's manifests.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import shutil
 import sys
@@ -74,8 +75,8 @@ async def by_http(client: Client, source: Path, target: Path, options: Mapping[s
         raise JobError("no_front_door", f"there is no Service {FRONT_DOOR}")
     key = {"Authorization": f"Bearer {tenant_key(client)}"}
     form = aiohttp.FormData()
-    form.add_field("source", source.read_bytes(), filename=source.name)
-    form.add_field("target", target.read_bytes(), filename=target.name)
+    for name, path in (("source", source), ("target", target)):
+        form.add_field(name, io.BytesIO(path.read_bytes()), filename=path.name)
     form.add_field("options", json.dumps(options), content_type="application/json")
     wait = {**key, "Prefer": f"wait={WAIT_SECONDS}"}
     async with client.http.post(f"{base}/v1/jobs", data=form, headers=wait) as answer:

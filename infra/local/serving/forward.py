@@ -74,9 +74,16 @@ async def _ask(
                 data=body,
                 skip_auto_headers=_ADDED_BY_CLIENT,
                 allow_redirects=False,
+                middlewares=(_once,),
             )
     except TimeoutError as error:
         raise SlowError from error
+
+
+async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """aiohttp sends an idempotent request again by itself when the connection breaks, but not past these errors."""
+    try:
+        return await send(request)
     except aiohttp.ClientConnectorError as error:
         raise UnreachableError from error
     except (aiohttp.ClientError, ConnectionResetError) as error:

@@ -1,0 +1,236 @@
+"""The whole platform as a process of its own: events wake functions, signals end it cleanly, kill -9 loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import psutil
+import pytest
+
+from infra.local.client import Client
+from infra.local.serving.ledger import TOKEN_VARIABLE
+from infra.local.state import StateDir
+
+pytestmark = pytest.mark.slow
+
+MANIFESTS = Path(__file__).parent / "manifests" / "all.yaml"
+COMMAND = [sys.executable, "-m", "infra.local"]
+
+
+class PlatformProcess:
+    """`up` on one state folder, through as many lives as a test gives it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "state"
+        self.state = StateDir(self.folder)
+        self.process: subprocess.Popen[str] | None = None
+
+    def arguments(self, command: str, *more: str) -> list[str]:
+        common = ["--overlay", str(MANIFESTS), "--state", str(self.folder), "--idle", "0.5"]
+        return [*COMMAND, command, *common, *more]
+
+    def start(self, *more: str) -> None:
+        log = (self.folder.parent / "up.log").open("a")
+        with log:
+            self.process = subprocess.Popen(self.arguments("up", *more), stdout=log, stderr=log, text=True)
+        deadline = time.monotonic() + 20
+        while self.state.running() is None:
+            assert self.process.poll() is None, (self.folder.parent / "up.log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+    def call(self, command: str, *more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.arguments(command, *more),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, "COLUMNS": "200"},
+        )
+
+    def drop(self, name: str) -> None:
+        folder = self.folder / "objects" / "in"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("picture")
+
+    def functions(self) -> list[psutil.Process]:
+        """Living processes of our pods."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("EVENTS") == f"{self.folder}/events.jsonl":
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def keys(self) -> list[str]:
+        """Keys of the uploads that the function was told of, in order."""
+        path = self.folder / "events.jsonl"
+        events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [json.loads(event["data"])["Records"][0]["s3"]["object"]["key"] for event in events]
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[PlatformProcess]:
+    one = PlatformProcess(tmp_path)
+    yield one
+    if one.process is not None and one.process.poll() is None:
+        one.end(signal.SIGTERM)
+    for process in one.functions():
+        process.kill()
+
+
+def wait_for(condition: object, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_an_upload_wakes_a_function_and_everything_sleeps_again(platform: PlatformProcess) -> None:
+    platform.start()
+    platform.drop("a b.jpg")
+    wait_for(lambda: platform.keys() == ["in/a+b.jpg"])
+    wait_for(lambda: not platform.functions())
+    shown = platform.call("status")
+    assert shown.returncode == 0
+    rows = {line.split()[1]: line for line in shown.stdout.splitlines() if line.startswith("│")}
+    assert "asleep" in rows["tiny"]
+    assert "idle" in rows["tiny"]
+    assert "never" in rows["idle-one"]
+    assert "test/tiny" in rows
+    events = platform.call("events").stdout
+    assert "dev.knative.connector.event.aws-sqs" in events
+    assert "204" in events
+    time.sleep(1)
+    assert platform.keys() == ["in/a+b.jpg"]
+
+
+def test_sigterm_ends_everything_with_zero(platform: PlatformProcess) -> None:
+    platform.start()
+    platform.drop("1.jpg")
+    wait_for(platform.functions)
+    assert platform.end(signal.SIGTERM) == 0
+    assert platform.functions() == []
+    assert platform.state.running() is None
+    assert list((platform.folder / "pods").iterdir()) == []
+    output = platform.folder.parent.joinpath("up.log").read_text()
+    assert "Traceback" not in output
+
+
+def test_a_request_in_hand_is_finished_before_the_end(platform: PlatformProcess) -> None:
+    platform.start()
+    facts = platform.state.running()
+    assert facts is not None
+
+    async def story() -> int:
+        async with aiohttp.ClientSession() as client:
+            working = asyncio.ensure_future(client.get(f"{facts.services['tiny']}/sleep?1.5"))
+            while not platform.functions():
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(1)
+            assert platform.process is not None
+            platform.process.send_signal(signal.SIGTERM)
+            async with await working as answer:
+                return answer.status
+
+    assert asyncio.run(story()) == 200
+    assert platform.process is not None
+    assert platform.process.wait(20) == 0
+
+
+def test_kill_9_then_a_restart_ends_exactly_the_orphans_and_goes_on(platform: PlatformProcess) -> None:
+    stranger = subprocess.Popen(["sleep", "60"], env={**os.environ, TOKEN_VARIABLE: "tiny-of-somebody-else"})
+    try:
+        platform.start("--idle", "60")
+        secret = json.loads((platform.folder / "generated" / "secret-tiny.json").read_text())
+        platform.drop("1.jpg")
+        wait_for(lambda: len(platform.keys()) == 1)
+        orphans = platform.functions()
+        assert len(orphans) >= 2
+        platform.end(signal.SIGKILL)
+        assert all(process.is_running() for process in orphans)
+        platform.drop("2.jpg")
+        platform.start()
+        assert not any(process.is_running() for process in orphans)
+        assert stranger.poll() is None
+        wait_for(lambda: len(platform.keys()) == 2)
+        assert platform.keys() == ["in/1.jpg", "in/2.jpg"]
+        assert json.loads((platform.folder / "generated" / "secret-tiny.json").read_text()) == secret
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_second_platform_on_the_same_state_is_refused(platform: PlatformProcess) -> None:
+    platform.start()
+    second = platform.call("up")
+    assert second.returncode == 1
+    assert "another platform is running" in second.stderr
+    assert platform.state.running() is not None
+
+
+def test_the_pages_need_the_token_and_a_replay_of_nothing_says_so(platform: PlatformProcess) -> None:
+    platform.start()
+    facts = platform.state.running()
+    assert facts is not None
+
+    async def story() -> None:
+        async with aiohttp.ClientSession() as client:
+            async with client.get(f"{facts.platform}/status") as answer:
+                assert answer.status == 401
+            async with client.post(f"{facts.platform}/replay?id=x") as answer:
+                assert answer.status == 401
+            status = await Client(facts, client).status()
+            assert {name: one["state"] for name, one in status["services"].items()} == {
+                "tiny": "asleep",
+                "idle-one": "asleep",
+            }
+            async with client.get(f"{facts.services['tiny']}/env?K_SINK") as answer:
+                assert await answer.text() == f"{facts.platform}/test/default"
+            async with client.get(f"{facts.services['tiny']}/env?GREETING") as answer:
+                assert await answer.text() == "hello"
+
+    asyncio.run(story())
+    gone = platform.call("replay", "no-such-event")
+    assert (gone.returncode, gone.stdout) == (1, "no dead letter has this id\n")
+
+
+def test_without_a_platform_the_command_line_says_so(platform: PlatformProcess) -> None:
+    shown = platform.call("status")
+    assert shown.returncode == 1
+    assert "no platform is running" in shown.stderr
+
+
+def test_ports_and_variables_from_the_command_line(platform: PlatformProcess) -> None:
+    platform.start("--set", "GREETING=good day", "--port", "tiny=0")
+    facts = platform.state.running()
+    assert facts is not None
+    busy = facts.services["idle-one"].rpartition(":")[2]
+
+    async def story() -> None:
+        async with aiohttp.ClientSession() as client, client.get(f"{facts.services['tiny']}/env?GREETING") as answer:
+            assert await answer.text() == "good day"
+
+    asyncio.run(story())
+    other = PlatformProcess(platform.folder.parent / "other")
+    refused = other.call("up", "--port", f"tiny={busy}")
+    assert refused.returncode == 1
+    assert f"Service tiny cannot listen on 127.0.0.1:{busy}" in refused.stderr
+    assert "is reserved" in other.call("up", "--set", "PORT=1").stderr
