@@ -60,6 +60,11 @@ def main() -> None:
     if prototype is None:
         print(f"prototype: not compared, needs {PROTOTYPE} and scipy")
     print(f"{'frame':>6} {'face px':>8}" + "".join(f"{name + ' ms':>14}" for name in ways) + f"{'gain':>9}")
+    for (
+        swap,
+        _,
+    ) in ways.values():  # the allocator settles on the largest picture: the first row is no colder than the last
+        cpu_ms(swap, place(target, FRAMES["4K"], FACES[-1]), 1)
     tables: dict[str, Table] = {name: {frame: {} for frame in FRAMES} for name in ways}
     for frame, size in FRAMES.items():
         for width in FACES:
