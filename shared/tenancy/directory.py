@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from shared import records
 from shared.errors import ConfigError, JsonValue, UnauthorizedError, UnknownTenantError
 from shared.tenancy.policy import policy, webhook
 from shared.tenancy.tenant import NAME, Tenant
@@ -88,10 +88,9 @@ def _tenant(name: str, entry: JsonValue) -> Tenant:
 
 def _json(text: str) -> JsonValue:
     try:
-        value: JsonValue = json.loads(text or "{}")
-    except (ValueError, RecursionError):
+        return records.loads(text or "{}")
+    except ValueError:
         raise ConfigError("Not valid JSON.", context={"field": "tenants"}) from None
-    return value
 
 
 def _object(field: str, value: JsonValue) -> dict[str, JsonValue]:

@@ -103,6 +103,7 @@ class _Pinned(HTTPConnection):
     def __init__(self, target: Target, ip: str, seconds: float, tls: ssl.SSLContext | None) -> None:
         super().__init__(target.host, target.port, timeout=seconds)
         self.seconds = seconds
+        self.expired = False
         self._target, self._ip, self._tls = target, ip, tls
 
     def post(self, body: bytes, signed: Mapping[str, str]) -> int:
@@ -113,6 +114,8 @@ class _Pinned(HTTPConnection):
         self.endheaders(body)
         answer = self.getresponse()
         answer.read(MAX_ANSWER_BYTES)
+        if self.expired:  # what was cut off reads like an answer that ended
+            raise TimeoutError
         return answer.status
 
     def connect(self) -> None:
@@ -125,6 +128,7 @@ class _Pinned(HTTPConnection):
 
     def cut(self) -> None:
         """End a conversation that drips: each byte may be in time while the whole never ends."""
+        self.expired = True
         if self.sock is not None:
             with suppress(OSError):  # it ended by itself just now
                 self.sock.shutdown(socket.SHUT_RDWR)
