@@ -160,7 +160,7 @@ def test_kill_9_leaves_a_lease_that_runs_out(tmp_path: Path) -> None:
         assert cut.exception() is not None
     with running("slow", tmp_path, WAKESWAP_LEASE_SECONDS="2") as successor:
         successor.wait_ready()
-        answers = []
+        answers: list[int] = []
         while not answers or answers[-1] == 409:
             answers.append(successor.deliver(event(job("0"))).status)
             time.sleep(0.1)

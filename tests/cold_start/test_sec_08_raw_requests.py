@@ -15,7 +15,7 @@ from tests.unit.serving.support import event
 
 pytestmark = pytest.mark.slow
 
-DATA = Path(__file__).parents[1] / "data" / "serving"
+DATA = Path(__file__).parents[1] / "data"
 SECOND = b"GET /health/liveness HTTP/1.1\r\nHost: x\r\n\r\n"
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
@@ -45,7 +45,7 @@ def answers(process: StageProcess, sent: bytes) -> tuple[list[int], bool]:
 
 @pytest.mark.parametrize("name", ["smuggle_te_cl.http", "smuggle_te_invalid.http"])
 def test_sec_08_smuggled_requests_of_the_field_cases(process: StageProcess, name: str) -> None:
-    statuses, closed = answers(process, (DATA / name).read_bytes())
+    statuses, closed = answers(process, (DATA / "http" / name).read_bytes())
     assert statuses in ([400], [501])
     assert closed
 
@@ -87,7 +87,7 @@ def test_sec_08_a_header_with_an_underscore_is_dropped(process: StageProcess) ->
 
 
 def test_sec_08_the_underscore_request_of_the_field_cases(process: StageProcess) -> None:
-    request = (DATA / "header_underscore.http").read_bytes()
+    request = (DATA / "http" / "header_underscore.http").read_bytes()
     statuses, _ = answers(process, request)
     assert statuses == [404], "relay has no such path; intake's tests ask it with a key"
     assert "t-globex" not in process.log()
@@ -110,7 +110,7 @@ def test_a_body_over_the_limit_is_refused_before_it_is_sent(process: StageProces
 
 
 def test_an_event_without_a_body_is_told_so(process: StageProcess) -> None:
-    raw = (DATA / "ce_binary_empty_body.http").read_bytes()
+    raw = (DATA / "event" / "ce_binary_empty_body.http").read_bytes()
     statuses, _ = answers(process, raw)
     assert statuses == [400]
 

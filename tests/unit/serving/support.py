@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 from flask import Flask
@@ -41,15 +41,18 @@ def event(
 
 
 class App:
-    """A stage served in this process, called without a network."""
+    """A stage served in this process, called without a network; from tests.services unless it is the product's own."""
 
-    def __init__(self, stage: str, root: Path, **environ: str) -> None:
+    def __init__(self, stage: str, root: Path, *, package: str = "tests.services", **environ: str) -> None:
         self.store = LocalStore(root)
         self.left: list[int] = []
         settings = {"WAKESWAP_STORE_URL": f"file:{root}", "WAKESWAP_TENANTS": '{"demo": {}}', **environ}
-        self.flask: Flask = create(stage, "tests.services", environ=settings, leave=self.left.append)
+        self.flask: Flask = create(stage, package, environ=settings, leave=self.left.append)
         self.lifecycle: Lifecycle = self.flask.extensions[EXTENSION]
         self.client = self.flask.test_client()
+
+    def is_ready(self) -> bool:
+        return self.client.get("/health/readiness").status_code == 200
 
     def deliver(self, sent: Event, **headers: str) -> TestResponse:
         fields, body = encode_binary(sent)
@@ -63,12 +66,9 @@ class App:
         return [entry.key for entry in self.store.list(prefix).objects]
 
 
-def until(condition: object, seconds: float = 5.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Wait for `condition()` to be true; fail when it is not in time."""
     ends = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < ends, "never came true"
         time.sleep(0.005)
-
-
-__all__ = ["JOB", "PICTURE", "App", "event", "job", "replace", "until"]

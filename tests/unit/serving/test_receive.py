@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from shared.serving.lifecycle import Lifecycle
 from shared.storage import keys
 from tests.services.held import main as held
 from tests.services.mixed import main as mixed
-from tests.unit.serving.support import JOB, PICTURE, App, event, job, replace, until
+from tests.unit.serving.support import JOB, PICTURE, App, event, job, until
 
-DATA = Path(__file__).parents[2] / "data" / "serving"
+DATA = Path(__file__).parents[2] / "data" / "event"
 
 
 @pytest.fixture
