@@ -1,0 +1,106 @@
+"""/openapi.json says what the routes do: same paths, same methods, and real answers fit its schemas."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from openapi_spec_validator import validate
+
+from shared.events.payloads import Options, Rejection
+from shared.jobs import views
+from shared.serving import front
+from tests.unit.front.api import TOKEN, Api
+from tests.unit.jobs.world import event_file
+
+DOCUMENT: dict[str, Any] = json.loads(front.document())
+
+
+def check(schema: str, value: object) -> None:
+    root = {"$ref": f"#/components/schemas/{schema}", "components": DOCUMENT["components"]}
+    Draft202012Validator(root).validate(value)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Api:
+    return Api(tmp_path)
+
+
+def test_document_is_valid_openapi_3_1() -> None:
+    validate(DOCUMENT)
+    assert DOCUMENT["openapi"].startswith("3.1")
+
+
+def test_every_route_is_described_and_nothing_else(api: Api) -> None:
+    described = {
+        (path, method.upper())
+        for path, operations in DOCUMENT["paths"].items()
+        for method in operations
+        if method != "parameters"
+    }
+    served = {
+        (re.sub(r"<(?:\w+:)?job_id>", "{id}", rule.rule), method)
+        for rule in api.app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+    assert described == served
+
+
+def test_what_is_served_is_the_document(api: Api) -> None:
+    response = api.client.get("/openapi.json")
+    assert (response.status_code, response.content_type) == (200, "application/json")
+    assert response.get_json() == DOCUMENT
+
+
+def test_options_are_the_payloads(api: Api) -> None:
+    described = DOCUMENT["components"]["schemas"]["Options"]["properties"]
+    assert {name: entry["default"] for name, entry in described.items()} == {
+        entry.name: entry.default for entry in fields(Options)
+    }
+    assert DOCUMENT["components"]["schemas"]["Status"]["enum"] == list(views.STATUSES)
+
+
+def test_answers_fit_their_schemas(api: Api) -> None:
+    job = api.send(options={"faces": 1}).get_json()
+    check("Job", job)
+    work = {"started": 1.0, "finished": 2.0, "woke": 0.5}
+    api.world.store.put(f"tenants/demo/jobs/{job['id']}/swap/work.00.json", json.dumps(work).encode())
+    api.finish(job["id"])
+    done = api.call("GET", f"/v1/jobs/{job['id']}").get_json()
+    assert done["result"]["faces"] == 0
+    check("Job", done)
+    other = api.send().get_json()["id"]
+    api.end(other, Rejection(other, "detect", "no_face_in_source", "No face.", 422, {"faces": 0}))
+    page = api.call("GET", "/v1/jobs").get_json()
+    assert len(page["jobs"]) == 2
+    check("Page", page)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("post", "/v1/jobs", None, 415),
+        ("post", "/v1/jobs", {}, 400),
+        ("post", "/v1/jobs", {"source": "a", "target": "b"}, 422),
+        ("get", "/v1/jobs?limit=0", None, 400),
+        ("get", "/v1/jobs/11111111-2222-4333-8444-555555555555", None, 404),
+        ("delete", "/v1/jobs/11111111-2222-4333-8444-555555555555", None, 404),
+        ("get", "/v1/jobs/11111111-2222-4333-8444-555555555555/result", None, 404),
+        ("post", "/events/s3", event_file("sns_subscription_confirmation.json"), 403),
+        ("post", "/events/s3", 7, 400),
+    ],
+)
+def test_every_refusal_is_described(api: Api, method: str, path: str, body: object, status: int) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}"} if path == "/events/s3" else {}
+    more: dict[str, Any] = {} if body is None else {"json": body}
+    response = api.call(method.upper(), path, headers=headers, **more)
+    assert response.status_code == status
+    check("Problem", response.get_json(force=True))
+    template = re.sub(r"/1111[^/?]*", "/{id}", path.partition("?")[0])
+    assert str(status) in DOCUMENT["paths"][template][method]["responses"]
+    assert api.client.open(path, method=method).status_code == 401

@@ -1,0 +1,106 @@
+"""intake through the harness: events in from the queue and the clock, jobs out to a broker on a socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from shared.events.codec import encode_binary
+from shared.events.event import Event
+from tests.unit.jobs.world import event_file, picture, ping
+from tests.unit.serving.support import App
+from tests.unit.serving.test_emitter import Broker, broker
+
+SQS = "dev.knative.connector.event.aws-sqs"
+KEY = {"Authorization": "Bearer k-1"}
+
+
+@dataclass
+class Door:
+    app: App
+    broker: Broker
+
+    def deliver(self, sent: Event) -> TestResponse:
+        headers, body = encode_binary(sent)
+        return self.app.client.post("/", headers=headers, data=body)
+
+    def notify(self, key: str, event_id: str = "n-1") -> TestResponse:
+        """What Knative's IntegrationSource makes of a message in the queue: a string."""
+        body = json.loads(event_file("ce_knative_aws_sqs_string_data.json")["data"])
+        body["Records"][0]["s3"]["bucket"]["name"] = "wakeswap"
+        body["Records"][0]["s3"]["object"]["key"] = key
+        source = "dev.knative.eventing.aws-sqs-source"
+        return self.deliver(Event(event_id, source, SQS, datacontenttype="text/plain", data=json.dumps(body)))
+
+    def put(self, folder: str) -> None:
+        for name, shade in (("source", 1), ("target", 2)):
+            self.app.store.put(f"tenants/demo/inbox/{folder}/{name}.jpg", picture(shade))
+
+    @property
+    def published(self) -> list[tuple[str, Any]]:
+        """(event id, data) of what the broker took."""
+        return [(headers["ce-id"], json.loads(body)) for _, headers, body in self.broker.received]
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[Door]:
+    with broker() as server:
+        settings = {"K_SINK": server.address, "WAKESWAP_API_KEYS": "demo=k-1"}
+        yield Door(App("intake", tmp_path, package="functions", **settings), server)
+
+
+def test_s3_10_ce_01_one_upload_told_three_times_and_by_two_events_is_one_job(door: Door) -> None:
+    door.put("a b")
+    for event_id in ("n-1", "n-1", "n-1", "n-2"):
+        answer = door.notify("tenants/demo/inbox/a+b/source.jpg", event_id)
+        assert (answer.status_code, answer.data) == (202, b"")
+    ((first, job), (second, again)) = door.published  # repeats of n-1 were answered from the record
+    assert (first, job) == (second, again)
+    assert job["target"]["key"] == "tenants/demo/inbox/a b/target.jpg"
+    assert [headers["ce-tenantid"] for _, headers, _ in door.broker.received] == ["demo", "demo"]
+    shown = door.app.client.get(f"/v1/jobs/{job['job']}", headers=KEY).get_json()
+    assert (shown["status"], shown["origin"]) == ("queued", "upload")
+
+
+def test_s3_08_rejected_upload_is_one_event_and_can_be_looked_up(door: Door) -> None:
+    door.app.store.put("tenants/demo/inbox/a/source.jpg", b"<html>")
+    door.app.store.put("tenants/demo/inbox/a/target.jpg", picture())
+    assert door.notify("tenants/demo/inbox/a/source.jpg").status_code == 202
+    ((_, rejection),) = door.published
+    assert rejection["code"] == "unsupported_media_type"
+    shown = door.app.client.get(f"/v1/jobs/{rejection['job']}", headers=KEY).get_json()
+    assert (shown["status"], shown["error"]["code"]) == ("rejected", "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "status"), [("no json", "text/plain", 400), (b"\x00", "image/png", 400), ({"a": 1}, "", 204)]
+)
+def test_s3_10_what_is_no_notification(door: Door, data: Any, kind: str, status: int) -> None:
+    sent = Event("n-9", "/x", SQS, datacontenttype=kind or "application/json", data=data)
+    assert door.deliver(sent).status_code == status
+    assert door.published == []
+
+
+def test_cold_07_the_clock_starts_one_batch_whatever_the_event_id(door: Door) -> None:
+    door.put("nightly/1")
+    door.put("nightly/2")
+    for event_id in ("e-1", "e-1", "e-2"):
+        assert door.deliver(ping(identity=event_id)).status_code in (202, 204)
+    assert [job["priority"] for _, job in door.published] == ["batch", "batch"]
+    assert {headers["ce-priority"] for _, headers, _ in door.broker.received} == {"batch"}
+
+
+def test_http_job_is_published(door: Door) -> None:
+    door.put("a")
+    body = {"source": "a/source.jpg", "target": "a/target.jpg"}
+    answer = door.app.client.post("/v1/jobs", json=body, headers=KEY)
+    assert answer.status_code == 202
+    ((_, job),) = door.published
+    assert job["job"] == answer.get_json()["id"]
+    assert door.app.client.delete(f"/v1/jobs/{job['job']}", headers=KEY).status_code == 204
