@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -28,6 +29,7 @@ from infra.local.state import Facts, StateError
 Command = Callable[[argparse.Namespace, Options], Coroutine[None, None, int]]
 
 DEMO_IDLE_SECONDS = 2.0
+JOB_SECONDS = 600.0
 EXPECTED = (StateError, ManifestError, PortError, StoreError, demo.JobError, aiohttp.ClientError, OSError)
 
 out = Console(soft_wrap=True)
@@ -86,12 +88,11 @@ def _print_addresses(facts: Facts) -> None:
 
 
 async def _run(parsed: argparse.Namespace, options: Options) -> int:
-    wanted = dict(_pair(text) for text in parsed.option)
+    wanted = {key: _json(value) for key, value in map(_pair, parsed.option)}
     async with connect(options, start=True) as client:
         with err.status("waiting for the job"):
-            done = await demo.by_http(
-                client, parsed.source, parsed.target, {key: _json(value) for key, value in wanted.items()}, parsed.out
-            )
+            async with _patience():
+                done = await demo.by_http(client, parsed.source, parsed.target, wanted, parsed.out)
     out.print(f"result: {done.picture}", highlight=False)
     return 0
 
@@ -102,13 +103,23 @@ async def _demo(parsed: argparse.Namespace, options: Options) -> int:
         source, target = await demo.samples(options.state / "samples")
     async with connect(options, start=True) as client:
         since = time.time()
-        with err.status("two pictures are in the inbox; waiting for the finished event"):
-            done = await demo.by_upload(client, source, target)
+        with err.status("two pictures are in the inbox") as shown:
+            async with _patience():
+                done = await demo.by_upload(client, source, target, shown.update)
         with err.status("waiting until every function sleeps again"):
             status = await client.wait_asleep()
     out.print(tables.wake_table(status, since))
     out.print(f"result: {done.picture}", highlight=False)
     return 0
+
+
+@contextlib.asynccontextmanager
+async def _patience() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(JOB_SECONDS):
+            yield
+    except TimeoutError as error:
+        raise demo.JobError("timeout", f"no end after {JOB_SECONDS:g} s; see the logs in the state folder") from error
 
 
 async def _status(_: argparse.Namespace, options: Options) -> int:

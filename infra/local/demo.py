@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ BUCKET = "wakeswap"
 FRONT_DOOR = "intake"
 SECRET = "wakeswap-intake"  # noqa: S105 - the name of the Secret
 KEYS = "WAKESWAP_API_KEYS"
+PRODUCT = "dev.wakeswap."
 FINISHED = "dev.wakeswap.publish.completed.v1"
 ENDED = (".rejected.v1", ".failed.v1")
 RUNNING = frozenset({"queued", "running"})
@@ -110,19 +112,31 @@ def _problem(status: int, body: bytes) -> JobError:
         return JobError(f"http_{status}", body.decode(errors="replace").strip())
 
 
-async def by_upload(client: Client, source: Path, target: Path) -> Finished:
-    """Drop two pictures into the inbox, wait for the end that the events tell; raises JobError."""
-    before = {event["subject"] for event in await client.events(limit=1000)}
-    folder = inbox(client.facts) / time.strftime("demo-%Y%m%d-%H%M%S")
+async def by_upload(client: Client, source: Path, target: Path, tell: Callable[[str], None]) -> Finished:
+    """Drop two pictures into the inbox, wait for the end that the events tell; raises JobError.
+
+    `tell` is called again and again with the functions that are not asleep.
+    """
+    before = {(event["source"], event["id"]) for event in await client.events(limit=1000)}
+    folder = inbox(client.facts) / f"{time.strftime('demo-%Y%m%d-%H%M%S')}-{os.getpid()}"
     folder.mkdir(parents=True)
     for name, path in (("source", source), ("target", target)):
         _place(path, folder / f"{name}{path.suffix}")
     while True:
         await asyncio.sleep(POLL_SECONDS)
+        services = (await client.status())["services"]
+        tell(", ".join(f"{name} {one['state']}" for name, one in services.items() if one["state"] != "asleep"))
         for event in await client.events():
-            ended = event["type"] == FINISHED or event["type"].endswith(ENDED)
-            if ended and event["subject"] not in before:
+            if (event["source"], event["id"]) not in before and _is_end(event):
                 return _finished(client, event["subject"])
+
+
+def _is_end(event: Mapping[str, Any]) -> bool:
+    """Whether a job ends with this event. Raises JobError for an upload that never became a job."""
+    kind = event["type"]
+    if event["state"] == "dead" and not kind.startswith(PRODUCT):
+        raise JobError("undeliverable", f"{event['destination']} answered {event['code']}: {event['answer']}")
+    return bool(kind == FINISHED or kind.endswith(ENDED))
 
 
 def _place(path: Path, goal: Path) -> None:

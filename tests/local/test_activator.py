@@ -93,7 +93,7 @@ def test_more_requests_than_one_pod_holds_start_more_up_to_max_scale(tmp_path: P
         document = service(spec={"containerConcurrency": 1}, annotations={"max-scale": "3"})
         async with activator(tmp_path, document) as (served, client):
             answers = await asyncio.gather(*(get(client, "/sleep?0.7") for _ in range(9)))
-            assert {answer for answer in answers} == {(200, "1")}
+            assert set(answers) == {(200, "1")}
             assert len(served.fleet.history) == 3
             await asleep(served)
 
@@ -381,6 +381,34 @@ def test_a_caller_that_leaves_while_waiting_is_not_forwarded(tmp_path: Path) -> 
             assert (status, text) == (200, "1")
             await asleep(served)
             assert served.fleet.in_flight == 0
+
+    run(story())
+
+
+def test_a_caller_that_breaks_off_in_mid_upload_frees_its_slot(tmp_path: Path) -> None:
+    async def story() -> None:
+        document = service(spec={"containerConcurrency": 1}, annotations={"max-scale": "1"})
+        async with activator(tmp_path, document, limits=FleetLimits(idle=30)) as (served, client):
+            await get(client, "/")
+            port = int(served.url.rpartition(":")[2])
+            for _ in range(3):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 1000)
+                await writer.drain()
+                await asyncio.sleep(0.1)
+                writer.close()
+            assert (await get(client, "/"))[0] == 200
+            assert served.fleet.in_flight == 0
+
+    run(story())
+
+
+def test_a_body_that_breaks_off_reaches_the_caller_as_broken(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with activator(tmp_path, service()) as (_, client), client.get("/broken") as answer:
+            assert answer.status == 200
+            with pytest.raises(aiohttp.ClientError):
+                await answer.read()
 
     run(story())
 

@@ -36,7 +36,7 @@ class Activator:
         except OSError as error:
             raise PortError(f"Service {spec.name} cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self._runner = web.ServerRunner(web.Server(self._handle))
+        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
 
     async def start(self) -> None:
         """Begin to serve; pods start only for min-scale and initial-scale."""

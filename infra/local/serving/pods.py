@@ -19,6 +19,7 @@ from typing import Literal
 import aiohttp
 
 from infra.local.serving import probes
+from infra.local.serving.containers import RESERVED_VARIABLES
 from infra.local.serving.environment import (
     Configs,
     MissingReferenceError,
@@ -33,6 +34,7 @@ from infra.local.serving.model import Container, ServiceSpec
 from infra.local.serving.process import Process, SpawnError, first_of, spawn
 
 BACKLOG = 1024
+_NOT_INHERITED = RESERVED_VARIABLES | {"K_SINK", "GUNICORN_CMD_ARGS"}
 
 
 class WakeError(Exception):
@@ -113,7 +115,7 @@ class Pod:
         except TimeoutError as error:
             await self.stop(f"not ready within {deadline:g} s", grace=0)
             raise WakeError(self.wake.end) from error
-        except (WakeError, SpawnError, MissingReferenceError) as error:
+        except (WakeError, SpawnError, MissingReferenceError, OSError) as error:
             await self.stop(str(error), grace=0)
             raise WakeError(self.wake.end) from error
         except asyncio.CancelledError:
@@ -214,9 +216,11 @@ def _is_gunicorn(container: Container) -> bool:
 
 
 def _base_environment() -> dict[str, str]:
-    """This process's own, with the folder of its interpreter first on PATH so that `python` and `gunicorn` are ours."""
+    """This process's own without what a platform sets itself, and with the folder of its interpreter first on PATH,
+    so that `python` and `gunicorn` are ours."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     path = os.environ.get("PATH", os.defpath)
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}"}
+    return {**inherited, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}"}
 
 
 def _ending(code: int) -> str:

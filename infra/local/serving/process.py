@@ -42,22 +42,23 @@ class Process:
             self._loop.call_soon_threadsafe(self._ended)
 
     def _ended(self) -> None:
-        self.signal(signal.SIGKILL)
+        self._kill_group()
         code = self._popen.wait()
         if not self.exited.done():
             self.exited.set_result(code)
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send to the whole group; a group that has ended is fine."""
-        if not self.exited.done():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
+            os.killpg(self.pid, signal.SIGKILL)
 
     async def stop(self, grace: float) -> int:
-        """SIGTERM, then after `grace` seconds SIGKILL; the return code."""
-        self.signal(signal.SIGTERM)
-        await asyncio.wait({self.exited}, timeout=grace)
-        self.signal(signal.SIGKILL)
+        """SIGTERM to the command alone, as in a container; after `grace` seconds SIGKILL to all. The return code."""
+        if not self.exited.done():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGTERM)
+            await asyncio.wait({self.exited}, timeout=grace)
+        if not self.exited.done():
+            self._kill_group()
         return await asyncio.shield(self.exited)
 
 

@@ -1,8 +1,9 @@
 """A real little service for the platform's tests: a WSGI application without any dependency.
 
 Paths: /env?NAME, /sleep?SECONDS (answers with the most that were inside at once), /crash (kills the whole service),
-/stream (chunks), /health/readiness (503 until READY_AFTER seconds), /health/liveness (500 once /sick was called),
-/event (CloudEvents are written, one line each, to the file EVENTS); anything else is an echo.
+/stream (chunks), /broken (dies after the first chunk), /health/readiness (503 until READY_AFTER seconds),
+/health/liveness (500 once /sick was called), /event (CloudEvents are written, one line each, to the file EVENTS);
+anything else is an echo.
 """
 
 from __future__ import annotations
@@ -74,6 +75,15 @@ def stream(environ: Environ, query: str) -> tuple[str, Iterable[bytes]]:
     return "200 OK", (f"{number}\n".encode() * 10_000 for number in range(10))
 
 
+def broken(environ: Environ, query: str) -> tuple[str, Iterable[bytes]]:
+    def chunks() -> Iterable[bytes]:
+        yield b"first"
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return "200 OK", chunks()
+
+
 def readiness(environ: Environ, query: str) -> tuple[str, bytes]:
     ready = time.monotonic() - STARTED >= float(os.environ.get("READY_AFTER", "0"))
     return ("200 OK", b"ok") if ready else ("503 Service Unavailable", b"loading")
@@ -101,6 +111,7 @@ HANDLERS: dict[str, Callable[[Environ, str], tuple[str, bytes] | tuple[str, Iter
     "/sleep": sleep,
     "/crash": crash,
     "/stream": stream,
+    "/broken": broken,
     "/health/readiness": readiness,
     "/health/liveness": liveness,
     "/sick": sick,
