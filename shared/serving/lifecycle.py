@@ -74,12 +74,19 @@ class Lifecycle:
             raise ModelLoadingError
 
     def run(self, work: Callable[[], T]) -> T:
-        """What `work` returns or raises; StoppingError when the grace period ends before it does."""
+        """What `work` returns, or raises from the error tree; StoppingError when the grace period ends before it does.
+
+        Anything else that it raises is a bug: logged here, and to everyone else a plain WakeswapError.
+        """
         running = background.start("event", work)
         either: tuple[Future[Any], ...] = (running, self._handed_back)
         wait(either, return_when=FIRST_COMPLETED)
         if not running.done():
             raise StoppingError("Not finished before this process had to end.")
+        error = running.exception()
+        if error is not None and not isinstance(error, WakeswapError):
+            log.error("the stage has a bug", exc_info=error)
+            raise WakeswapError from error
         return running.result()
 
     def stop(self, *, at_once: bool = False) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from logging import getLogger
 
 from shared.context import Metrics, Models
-from shared.errors import RejectedError, WakeswapError
+from shared.errors import RejectedError, RequestError, WakeswapError
 from shared.events import codec, contract
 from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
@@ -70,23 +70,30 @@ class Delivery:
 def answer(
     services: Services, headers: Mapping[str, str], body: bytes, deliver: Callable[[Event, str], Reply]
 ) -> Reply:
-    """Decode and deliver; every error of the tree becomes the answer that a broker understands."""
-    begun = time.monotonic()
-    code = WakeswapError.code
+    """Decode and deliver; every error of the tree becomes the answer that a broker understands.
+
+    `headers` by their lower-case names; `deliver` gets the event and the traceparent of this stage's span.
+    """
+    begun, stage = time.monotonic(), services.stage.name
     try:
         event = codec.decode(headers, body, limit=services.max_bytes)
-        span = trace.follow(str(event.extensions.get("traceparent", "")) or headers.get("traceparent", ""))
-        with bind(trace_id=span.trace_id, event=event.id, tenant=event.tenant, job=event.job):
-            reply = deliver(event, str(span))
-    except WakeswapError as error:
-        code, reply = error.code, refusal(error)
-        log.warning("event refused: %s", error, extra={"code": code})
+    except RequestError as error:
+        code, reply = _refuse(error)
     else:
-        code = "done"
-    finally:
-        services.metrics.count("events", stage=services.stage.name, code=code)
-        services.metrics.observe("event", time.monotonic() - begun, stage=services.stage.name)
+        span = trace.follow(str(event.extensions.get("traceparent", "")) or headers.get("traceparent", ""))
+        with bind(stage=stage, trace_id=span.trace_id, event=event.id, tenant=event.tenant, job=event.job):
+            try:
+                code, reply = "done", deliver(event, str(span))
+            except WakeswapError as error:
+                code, reply = _refuse(error)
+    services.metrics.count("events", stage=stage, code=code)
+    services.metrics.observe("event", time.monotonic() - begun, stage=stage)
     return reply
+
+
+def _refuse(error: WakeswapError) -> tuple[str, Reply]:
+    log.warning("event refused: %s", error, extra={"code": error.code})
+    return error.code, refusal(error)
 
 
 def once(services: Services, key: str, work: Callable[[], Reply]) -> Reply:
@@ -140,14 +147,18 @@ class Receiver:
     def _handle(self, delivery: Delivery) -> Payload | None:
         name, job = self.services.stage.name, delivery.payload.job
         ctx = self._context(delivery.tenant, job)
+
+        def work() -> Payload | None:
+            payload = self.handle(delivery.payload, ctx)
+            if payload is not None and not (isinstance(payload, PAYLOADS) and payload.job == job):
+                raise TypeError(f"{name} must return a payload of the same job, or None.")
+            return payload
+
         try:
-            payload = self.services.lifecycle.run(lambda: self.handle(delivery.payload, ctx))
+            return self.services.lifecycle.run(work)
         except RejectedError as error:
             log.info("rejected: %s", error, extra={"code": error.code})
             return Rejection(job, name, error.code, error.detail, error.status, error.context)
-        if payload is not None and not (isinstance(payload, PAYLOADS) and payload.job == job):
-            raise TypeError(f"The stage {name} must return a payload of the same job, or None.")
-        return payload
 
     def _context(self, tenant: Tenant, job: str) -> EventContext:
         services = self.services

@@ -64,7 +64,7 @@ def add_events(app: Flask, receive: Callable[[Mapping[str, str], bytes], Reply],
     """`POST /`: where a broker delivers."""
 
     def deliver() -> Response:
-        return respond(receive(dict(request.headers), read_body(max_bytes)))
+        return respond(receive({name.lower(): value for name, value in request.headers}, read_body(max_bytes)))
 
     app.add_url_rule("/", view_func=deliver, methods=["POST"])
 

@@ -73,8 +73,10 @@ def test_ce_06_what_can_never_work_goes_to_dead_letter_at_once(app: App, name: s
     assert "ce-id" not in answer.headers
 
 
-def test_ce_06_a_bug_is_sent_again_and_says_nothing_of_itself(app: App) -> None:
+def test_ce_06_a_bug_is_sent_again_and_says_nothing_of_itself(app: App, caplog: pytest.LogCaptureFixture) -> None:
     answer = app.run("bug:secret-of-this-machine")
+    logged = [record for record in caplog.records if record.exc_info]
+    assert len(logged) == 1, "the traceback is in the log, once"
     assert answer.status_code == 500
     assert answer.get_json(force=True)["code"] == "internal_error"
     assert b"secret-of-this-machine" not in answer.data

@@ -57,6 +57,14 @@ def test_a_broker_that_fails_midway_gets_all_of_it_again_under_the_same_ids(
     assert ids[0] != ids[1]
 
 
+def test_a_stage_with_a_sink_publishes_its_reply_there_once(tmp_path: Path) -> None:
+    with broker() as server:
+        app = App("relay", tmp_path, K_SINK=server.address)
+        answers = [app.run("http") for _ in range(3)]
+    assert {(answer.status_code, answer.data) for answer in answers} == {(202, b"")}
+    assert [headers["ce-type"] for _, headers, _ in server.received] == ["dev.wakeswap.relay.completed.v1"]
+
+
 def test_without_a_sink_nothing_is_accepted(tmp_path: Path) -> None:
     headers, body = ping("job-000000a1")
     assert App("door", tmp_path).client.post("/", headers=headers, data=body).status_code == 503

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +21,24 @@ from shared.events.payloads import Failure, Payload, Rejection, Result
 from shared.serving.context import EventDeadline
 from shared.serving.lifecycle import Lifecycle
 from shared.storage import keys
+from shared.telemetry.logs import JsonFormatter
+from shared.telemetry.redact import Redactor
 from tests.services.held import main as held
 from tests.services.mixed import main as mixed
 from tests.unit.serving.support import JOB, PICTURE, App, event, job, until
+
+
+@contextmanager
+def logging_to(stream: io.StringIO) -> Iterator[None]:
+    """The product's own log lines for as long as the block runs."""
+    handler, root = logging.StreamHandler(stream), logging.getLogger("shared")
+    handler.setFormatter(JsonFormatter(Redactor()))
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
 
 DATA = Path(__file__).parents[2] / "data" / "event"
 
@@ -44,6 +63,24 @@ def test_the_reply_follows_from_its_cause(app: App) -> None:
     caller, ours = trace.split("-"), str(reply.extensions["traceparent"]).split("-")
     assert ours[1] == caller[1]
     assert ours[2] != caller[2]
+
+
+def test_the_trace_of_the_request_counts_when_the_event_has_none(app: App) -> None:
+    trace_id = "0af7651916cd43dd8448eb211c80319c"
+    answer = app.deliver(event(), traceparent=f"00-{trace_id}-b7ad6b7169203331-01")
+    assert answer.headers["ce-traceparent"].split("-")[1] == trace_id
+
+
+def test_a_refusal_is_logged_with_whose_event_it_was(app: App) -> None:
+    stream = io.StringIO()
+    with logging_to(stream):
+        app.run("raise:ModelError")
+        app.run("bug:x", "e-2")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert {line["level"] for line in lines} >= {"WARNING", "ERROR"}
+    for line in lines:
+        assert (line["tenant"], line["job"], line["stage"]) == ("demo", JOB, "relay"), line
+        assert len(line["trace_id"]) == 32
 
 
 def test_a_repeat_gets_the_stored_reply_byte_for_byte(app: App) -> None:
