@@ -32,7 +32,9 @@ DEMO_IDLE_SECONDS = 2.0
 JOB_SECONDS = 600.0
 EXPECTED = (StateError, ManifestError, PortError, StoreError, demo.JobError, aiohttp.ClientError, OSError)
 
-out = Console(soft_wrap=True)
+WIDTH_OF_PIPES = 240
+
+out = Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDTH_OF_PIPES)
 err = Console(stderr=True, soft_wrap=True)
 
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 
 def status_table(status: Mapping[str, Any]) -> Table:
-    """Every function: asleep, waking or awake, its last wake, what it has in hand."""
-    table = Table(title="functions", title_justify="left")
-    for name in ("function", "state", "last woke", "took", "requests", "waiting", "in hand", "last end", "address"):
-        table.add_column(name, overflow="fold")
+    """Every function: asleep, waking or awake, its last wake, what it has in hand, how its last process ended."""
+    table = _table("functions", "function", "state", "last woke", "took", "in hand", "waiting", "port")
+    table.add_column("last end", overflow="fold")
     for name, service in status["services"].items():
         last = service["wakes"][-1] if service["wakes"] else {}
         table.add_row(
@@ -21,20 +21,17 @@ def status_table(status: Mapping[str, Any]) -> Table:
             _coloured(service["state"]),
             _ago(last.get("created")),
             _seconds(span(last, "created", "ready")),
-            str(sum(wake["requests"] for wake in service["wakes"])),
-            str(service["waiting"]),
             str(service["in_flight"]),
+            str(service["waiting"]),
+            service["url"].rpartition(":")[2],
             str(last.get("end") or ""),
-            service["url"],
         )
     return table
 
 
 def queue_table(status: Mapping[str, Any]) -> Table:
     """Every Trigger and how many events stand before it."""
-    table = Table(title="queues", title_justify="left")
-    for name in ("trigger", "waiting", "in flight", "retrying", "dead"):
-        table.add_column(name)
+    table = _table("queues", "trigger", "waiting", "in flight", "retrying", "dead")
     for name, queue in status["queues"].items():
         table.add_row(name, *(str(queue[key]) for key in ("waiting", "in_flight", "retrying", "dead")))
     return table
@@ -42,20 +39,20 @@ def queue_table(status: Mapping[str, Any]) -> Table:
 
 def event_table(events: Iterable[Mapping[str, Any]]) -> Table:
     """Every delivery, oldest first."""
-    table = Table(title="events", title_justify="left")
-    for name in ("accepted", "type", "subject", "trigger", "state", "code", "failures", "took", "id"):
+    table = _table("events", "accepted", "trigger", "state", "code", "failures", "took")
+    for name in ("type", "subject", "id"):
         table.add_column(name, overflow="fold")
     for event in events:
         moment = time.strftime("%H:%M:%S", time.localtime(event["accepted"]))
         table.add_row(
             moment,
-            event["type"],
-            event["subject"] or "",
             event["trigger"] or "nobody",
             event["state"] or "",
             "" if event["code"] is None else str(event["code"]),
             str(event["failures"]),
             _seconds(span(event, "started", "finished")),
+            event["type"],
+            event["subject"] or "",
             event["id"],
         )
     return table
@@ -87,6 +84,13 @@ def span(facts: Mapping[str, Any], start: str, end: str) -> float | None:
     if facts.get(start) is None or facts.get(end) is None:
         return None
     return float(facts[end] - facts[start])
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for name in columns:
+        table.add_column(name, no_wrap=True)
+    return table
 
 
 def _seconds(value: float | None) -> str:
