@@ -61,8 +61,14 @@ class Event:
 
     @property
     def digest(self) -> str:
-        """32 hex digits of source and id: two deliveries with the same digest are one event."""
-        return hashlib.sha256(f"{self.source}\n{self.id}".encode()).hexdigest()[:32]
+        """32 hex digits of source and id: two deliveries with the same digest are one event.
+
+        The copies of one event that a broker sends to dead letter for two subscribers are two: the subscriber that
+        could not be reached (`knativeerrordest`) counts too.
+        """
+        lost = self.extensions.get("knativeerrordest")
+        identity = f"{self.source}\n{self.id}" + (f"\n{lost}" if lost else "")
+        return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
 def parse_type(text: str) -> Kind | None:

@@ -45,7 +45,7 @@ class Options:
     min_face: int = 20
     """Smallest face side in pixels of the target that is swapped, 18..4096."""
     format: str = "same"
-    """Output format: `same` as the target where it can be written, `jpeg`, `png`, `webp`, `avif`, `tiff`, `bmp`, `gif`."""
+    """`same` as the target where it can be written, `jpeg`, `png`, `webp`, `avif`, `tiff`, `bmp` or `gif`."""
     quality: int = 92
     """JPEG, WebP and AVIF quality, 1..100."""
 

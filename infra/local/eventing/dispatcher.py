@@ -78,7 +78,7 @@ class Dispatcher:
         while True:
             self._wake.clear()
             try:
-                claims, due = await self._store.claim(self._slots(), time.time())
+                claims, due = await self._store.claim(self._slots(), self._total - len(self._running), time.time())
             except StoreError:
                 log.exception("cannot take deliveries, trying again")
                 claims, due = [], time.time() + _STORE_WAIT
@@ -91,12 +91,8 @@ class Dispatcher:
     def _slots(self) -> dict[str, int]:
         """Free places per Trigger, least busy first, so that no Trigger can use up the total alone."""
         busy = Counter(claim.trigger for claim in self._running.values())
-        left = self._total - len(self._running)
-        slots: dict[str, int] = {}
-        for trigger in sorted(self._topology.triggers, key=lambda key: busy[key]):
-            slots[trigger] = max(0, min(left, self._per_trigger - busy[trigger]))
-            left -= slots[trigger]
-        return {trigger: free for trigger, free in slots.items() if free}
+        triggers = sorted(self._topology.triggers, key=lambda key: busy[key])
+        return {trigger: self._per_trigger - busy[trigger] for trigger in triggers if busy[trigger] < self._per_trigger}
 
     async def _pause(self, due: float | None) -> None:
         with suppress(TimeoutError):
@@ -128,7 +124,7 @@ class Dispatcher:
         answer = await self._sender.send(
             url, event, timeout=delivery.timeout, content_mode=delivery.format, want_reply=not burying
         )
-        await self._conclude(claim, url, answer, next_step(claim.progress, answer.code, delivery))
+        await self._conclude(claim, target.cluster_url(url), answer, next_step(claim.progress, answer.code, delivery))
 
     async def _conclude(self, claim: Claim, url: str, answer: Answer, step: Step) -> None:
         _tell(claim, url, answer, step)

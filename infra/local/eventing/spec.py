@@ -53,6 +53,12 @@ class Destination:
         """The whole URL; `base` is the address of `ref`, needed where there is one."""
         return urljoin(base or "", self.uri or "")
 
+    def cluster_url(self, url: str) -> str:
+        """`url` as a cluster would name it, since receivers of dead letters read the Service's name from it."""
+        if self.ref is None:
+            return url
+        return urljoin(f"http://{self.ref.name}.{self.ref.namespace}.svc.cluster.local/", self.uri or "")
+
     def __str__(self) -> str:
         name = f"{self.ref.kind}/{self.ref.namespace}/{self.ref.name}" if self.ref else ""
         return f"{name}{self.uri or ''}"

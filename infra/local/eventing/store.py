@@ -111,15 +111,18 @@ class Store:
         """Store the event and its deliveries; False (and nothing stored) where the broker already has it."""
         return await self._writer.run(lambda db: _insert(db, publication, now))
 
-    async def claim(self, slots: Mapping[str, int], now: float) -> tuple[list[Claim], float | None]:
-        """Take up to `slots` due deliveries per Trigger; also when the next one that is not yet due will be."""
+    async def claim(self, slots: Mapping[str, int], total: int, now: float) -> tuple[list[Claim], float | None]:
+        """Take up to `slots` due deliveries per Trigger and `total` in all, Triggers served in the order given.
+
+        Also tells when the next delivery that is not yet due will be.
+        """
 
         def take(db: sqlite3.Connection) -> tuple[list[Claim], float | None]:
-            taken = [
-                _read_claim(db.execute(_CLAIMED, (seq,)).fetchone())
-                for trigger, free in slots.items()
-                for (seq,) in db.execute(_CLAIM, {"now": now, "trigger": trigger, "slots": free}).fetchall()
-            ]
+            taken: list[Claim] = []
+            for trigger, free in slots.items():
+                places = min(free, total - len(taken))
+                rows = db.execute(_CLAIM, {"now": now, "trigger": trigger, "slots": places}).fetchall()
+                taken += [_read_claim(db.execute(_CLAIMED, row).fetchone()) for row in rows]
             (due,) = db.execute(
                 "SELECT min(due) FROM deliveries WHERE finished IS NULL AND claimed = 0 AND due > ?", (now,)
             ).fetchone()

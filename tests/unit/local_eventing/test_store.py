@@ -39,7 +39,7 @@ def with_store(path: Path, body: Callable[[Store], Awaitable[None]], triggers: t
 
 
 async def claim_all(store: Store, now: float = 100) -> list[Claim]:
-    return (await store.claim(SLOTS, now))[0]
+    return (await store.claim(SLOTS, 99, now))[0]
 
 
 def test_an_event_is_claimed_once_for_every_trigger_and_as_it_came(tmp_path: Path) -> None:
@@ -70,13 +70,26 @@ def test_slots_and_due_times_bound_a_claim(tmp_path: Path) -> None:
     async def body(store: Store) -> None:
         for number in range(5):
             await store.publish(publication(str(number), triggers=("ns/a",)), number)
-        claims, due = await store.claim({"ns/a": 2}, 2.5)
+        claims, due = await store.claim({"ns/a": 2}, 99, 2.5)
         assert [claim.publication.event.id for claim in claims] == ["0", "1"]
         assert due == 3
-        assert [claim.publication.event.id for claim in (await store.claim({"ns/a": 9}, 2.5))[0]] == ["2"]
-        assert await store.claim({"ns/b": 9}, 2.5) == ([], 3)
+        assert [claim.publication.event.id for claim in (await store.claim({"ns/a": 9}, 99, 2.5))[0]] == ["2"]
+        assert await store.claim({"ns/b": 9}, 99, 2.5) == ([], 3)
 
     with_store(tmp_path / "db", body)
+
+
+def test_a_total_bounds_a_claim_without_starving_any_trigger(tmp_path: Path) -> None:
+    triggers = tuple(f"ns/{number}" for number in range(40))
+
+    async def body(store: Store) -> None:
+        await store.publish(publication(triggers=("ns/39",)), 1)
+        claims, _ = await store.claim(dict.fromkeys(triggers, 8), 16, 2)
+        assert [claim.trigger for claim in claims] == ["ns/39"]
+        await store.publish(publication("2", triggers=triggers), 3)
+        assert len((await store.claim(dict.fromkeys(triggers, 8), 16, 4))[0]) == 16
+
+    with_store(tmp_path / "db", body, triggers)
 
 
 def test_a_retry_waits_for_its_time_and_keeps_its_count(tmp_path: Path) -> None:
@@ -84,7 +97,7 @@ def test_a_retry_waits_for_its_time_and_keeps_its_count(tmp_path: Path) -> None:
         await store.publish(publication(triggers=("ns/a",)), 1)
         (claim,) = await claim_all(store, 10)
         await store.settle(claim, Step(Progress("waiting", 1), 5.0), Attempt(503, "busy", "http://a/"), None, 11)
-        assert await store.claim(SLOTS, 12) == ([], 16)
+        assert await store.claim(SLOTS, 99, 12) == ([], 16)
         assert (await store.queues())["ns/a"] == Queue(retrying=1)
         (again,) = await claim_all(store, 16)
         assert again.progress == Progress("waiting", 1)
@@ -148,7 +161,7 @@ def test_released_claims_are_due_again(tmp_path: Path) -> None:
         await store.publish(publication(triggers=("ns/a",)), 1)
         (claim,) = await claim_all(store, 10)
         await store.release([claim.seq], 20)
-        assert await store.claim(SLOTS, 19) == ([], 20)
+        assert await store.claim(SLOTS, 99, 19) == ([], 20)
         assert await claim_all(store, 20) == [claim]
 
     with_store(tmp_path / "db", body)
