@@ -54,7 +54,7 @@ def needed(catalog: Catalog, names: list[str]) -> tuple[ModelSpec, ...]:
     found: dict[str, ModelSpec] = {}
     for name in names:
         is_stage = name in catalog.stages or (ROOT / "functions" / name).is_dir()
-        for spec in catalog.needed_by(name) if is_stage else (catalog.model(name),):
+        for spec in catalog.needed_by(name) if is_stage else catalog.closure(name):
             found[spec.name] = spec
     return tuple(found.values())
 

@@ -10,7 +10,7 @@ from shared.context import Context, SetupContext
 from shared.events.payloads import Faces, Media, ObjectRef
 from shared.imaging.codec import Picture, decode
 from shared.imaging.probe import Limits
-from shared.vision.protocols import Swapper, SwapOptions
+from shared.vision.protocols import SourceFace, SwapOptions, Swapper, Target
 
 
 def setup(ctx: SetupContext) -> None:
@@ -22,12 +22,12 @@ def handle(event: Faces, ctx: Context) -> Media:
     swapper = ctx.models.get(job.options.swapper, Swapper)  # type: ignore[type-abstract]
     with np.load(io.BytesIO(ctx.storage.load(event.landmarks))) as landmarks:
         source_mesh, target_meshes = landmarks["source"], landmarks["target"]
-    identity = swapper.prepare(_open(job.source[event.source], ctx).pixels, source_mesh)
+    source = SourceFace(_open(job.source[event.source], ctx).pixels, source_mesh)
+    identity = swapper.prepare([source])
     target = _open(job.target, ctx)
+    ctx.deadline.check()
     options = SwapOptions(eyes=job.options.eyes, shape=job.options.shape)
-    for mesh in target_meshes:
-        ctx.deadline.check()
-        swapper.swap(target.pixels, mesh, identity, options)
+    swapper.swap(target.pixels, [Target(mesh, identity) for mesh in target_meshes], options)
     pixels = target.pixels if target.alpha is None else np.dstack([target.pixels, target.alpha])
     data = io.BytesIO()
     np.save(data, pixels)

@@ -6,7 +6,7 @@ Knows the grammar of the tables, nothing of networks, caches or adapters.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -43,8 +43,23 @@ class Catalog:
         return self.models[chosen]
 
     def needed_by(self, stage: str) -> tuple[ModelSpec, ...]:
-        """Models of a stage; none for a stage that the catalogue does not list."""
-        return tuple(self.model(name) for name in self.stages.get(stage, ()))
+        """Models of a stage and those that they use; none for a stage that the catalogue does not list."""
+        found: dict[str, ModelSpec] = {}
+        for name in self.stages.get(stage, ()):
+            found.update({spec.name: spec for spec in self.closure(name)})
+        return tuple(found.values())
+
+    def closure(self, name: str) -> tuple[ModelSpec, ...]:
+        """The model called `name` after everything it uses. Raises ModelNotFoundError, ConfigError for a circle."""
+        return tuple(self._closure(name, ()))
+
+    def _closure(self, name: str, above: tuple[str, ...]) -> Iterator[ModelSpec]:
+        spec = self.model(name)
+        if spec.name in above:
+            raise ConfigError(f"The models {', '.join(above)} use each other in a circle.")
+        for used in spec.uses.values():
+            yield from self._closure(used, (*above, spec.name))
+        yield spec
 
 
 @cache
@@ -68,7 +83,9 @@ def load(path: Path) -> Catalog:
     table.done()
     catalog = Catalog(models, samples, {}, stages).choosing(roles)
     for name in stages:
-        _check_needs(catalog, f"{path.name}.stages.{name}", name)
+        _checked(f"{path.name}.stages.{name}", catalog.needed_by, name)
+    for name in models:
+        _checked(f"{path.name}.models.{name}.uses", catalog.closure, name)
     return catalog
 
 
@@ -82,6 +99,7 @@ def _model(name: str, table: Table) -> ModelSpec:
         vendor=table.text("vendor"),
         commercial=table.choice("commercial", ("yes", "no", "unknown")),
         parameters=parameters(table),
+        uses={part: group.text(part) for group in [table.table("uses")] for part in group.names()},
     )
     table.done()
     return spec
@@ -93,8 +111,8 @@ def _sample(name: str, table: Table) -> FileSet:
     return spec
 
 
-def _check_needs(catalog: Catalog, where: str, stage: str) -> None:
+def _checked(where: str, needs: Callable[[str], object], name: str) -> None:
     try:
-        catalog.needed_by(stage)
+        needs(name)
     except ModelNotFoundError as error:
         raise ConfigError(f"{where}: {error.detail}") from error

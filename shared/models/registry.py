@@ -89,7 +89,8 @@ class ModelRegistry:
     def _load(self, spec: ModelSpec) -> Adapter:
         started = time.monotonic()
         family = _family(spec)
-        assets = ModelAssets(spec.name, self._cache.ensure(spec), spec.parameters)
+        used = {part: self._loaded(self._catalog.model(name)) for part, name in spec.uses.items()}
+        assets = ModelAssets(spec.name, self._cache.ensure(spec), spec.parameters, used)
         adapter = family(assets, self._runtime)
         log.info("model loaded", extra={"model": spec.name, "seconds": round(time.monotonic() - started, 3)})
         return adapter

@@ -67,3 +67,5 @@ class ModelSpec(FileSet):
     vendor: str
     commercial: Commercial
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    uses: Mapping[str, str] = field(default_factory=dict)
+    """Other models (or roles) it works with, by what they are to it: `embedder = "arcface_w600k_r50"`."""

@@ -7,7 +7,7 @@ Knows numpy and the error tree, no runtime and no model.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -19,6 +19,14 @@ Floats: TypeAlias = NDArray[np.float32]
 Parameter: TypeAlias = str | int | float | bool
 
 
+class Adapter(Protocol):
+    """Every model family is a class `Family(assets: ModelAssets, runtime: Runtime)` with this method."""
+
+    def warm(self) -> None:
+        """Run one sample through the loaded model, so that ready means warm."""
+        ...
+
+
 @dataclass(frozen=True)
 class ModelAssets:
     """What an adapter is made from: its catalogue name, its verified local files and its table's numbers."""
@@ -26,14 +34,8 @@ class ModelAssets:
     name: str
     files: Mapping[str, Path]
     parameters: Mapping[str, Parameter]
-
-
-class Adapter(Protocol):
-    """Every model family is a class `Family(assets: ModelAssets, runtime: Runtime)` with this method."""
-
-    def warm(self) -> None:
-        """Run one sample through the loaded model, so that ready means warm."""
-        ...
+    uses: Mapping[str, Adapter] = field(default_factory=dict)
+    """Other loaded models, by what they are to this one (`embedder`)."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,28 @@ class FoundFace:
 
 @dataclass(frozen=True)
 class SwapOptions:
+    """What a caller may choose of a swap; a family ignores what it has no use for (docs/options.md)."""
+
     eyes: str = "target"
+    """`target` or `source`; embedded swapper."""
     shape: float = 0.5
+    """0..1; embedded swapper."""
+    boost: int = 0
+    """Side in pixels at which a face is swapped, a multiple of the model's own; 0 is the model's own."""
+    colour_match: bool = False
+    """Give the swapped crop the mean and spread of the target crop's colours before it is pasted."""
+    mask_blur: float = 0.3
+    """Feather of the box mask, 0..1 of half the crop."""
+    mask_padding: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """Top, right, bottom, left: parts of the crop (0..1) that stay the target's."""
+
+
+@dataclass(frozen=True)
+class SourceFace:
+    """One face of a source picture; `mesh` [468, 3] in the picture's pixels."""
+
+    image: Image
+    mesh: Floats
 
 
 class Detector(Adapter, Protocol):
@@ -98,9 +120,53 @@ class Identity(Protocol):
     """What a swapper keeps of a source face; computed once per source, opaque to the stages."""
 
 
-class Swapper(Adapter, Protocol):
-    def prepare(self, image: Image, mesh: Floats) -> Identity: ...
+@dataclass(frozen=True)
+class Target:
+    """One face to be replaced; `mesh` [468, 3] in the frame's pixels."""
 
-    def swap(self, frame: Image, mesh: Floats, identity: Identity, options: SwapOptions) -> None:
-        """Replace one face in place; no pixel outside the mesh's own region changes."""
+    mesh: Floats
+    identity: Identity
+
+
+class Masker(Adapter, Protocol):
+    """Says which pixels of an aligned face crop are the face's own: occluders, face parsers."""
+
+    def mask(self, crops: Image) -> Floats:
+        """uint8 [n, h, w, 3] -> float32 [n, h, w], 1 where the swapped face may show."""
+        ...
+
+
+class Embedder(Adapter, Protocol):
+    def embed(self, image: Image, points: Sequence[Floats]) -> Floats:
+        """float32 [n, 512], raw as the network gives it, one row per refined five-point set [5, 2]."""
+        ...
+
+
+class Swapper(Adapter, Protocol):
+    def prepare(self, sources: Sequence[SourceFace]) -> Identity:
+        """One identity from one or more pictures of one person; once per job, whatever the number of targets."""
+        ...
+
+    def swap(
+        self, frame: Image, targets: Sequence[Target], options: SwapOptions, maskers: Sequence[Masker] = ()
+    ) -> None:
+        """Replace the faces in place, in one batch where the family can.
+
+        No pixel outside a face's own region changes. Masks of the maskers and the family's own are joined by minimum.
+        """
+        ...
+
+
+class Enhancer(Adapter, Protocol):
+    def enhance(self, frame: Image, meshes: Sequence[Floats], blend: float) -> None:
+        """Restore the faces in place; `blend` 0..1 is the share of the restored face."""
+        ...
+
+
+class Upscaler(Adapter, Protocol):
+    factor: int
+    """How many times larger the result is."""
+
+    def upscale(self, frame: Image) -> Image:
+        """A new picture, `factor` times as high and wide."""
         ...

@@ -35,7 +35,7 @@ from shared.vision.canonical import OVAL, canonical  # noqa: E402
 from shared.vision.detector.centerface import CenterFace  # noqa: E402
 from shared.vision.finder import find_faces  # noqa: E402
 from shared.vision.landmarker.face_mesh import FaceMesh  # noqa: E402
-from shared.vision.protocols import Floats, Image, ModelAssets, SwapOptions  # noqa: E402
+from shared.vision.protocols import Floats, Image, ModelAssets, SourceFace, SwapOptions, Target  # noqa: E402
 from shared.vision.runtime import Runtime  # noqa: E402
 from shared.vision.swapper.mesh import MeshSwapper  # noqa: E402
 
@@ -123,8 +123,8 @@ def place(face: Face, size: tuple[int, int], width: int) -> Face:
 
 def mesh_way(source: Face) -> Swap:
     swapper = MeshSwapper(ModelAssets("mesh", {}, {}), Runtime(threads=1))
-    identity = swapper.prepare(source.image, source.mesh)
-    return lambda frame, mesh: swapper.swap(frame, mesh, identity, SwapOptions())
+    identity = swapper.prepare([SourceFace(source.image, source.mesh)])
+    return lambda frame, mesh: swapper.swap(frame, [Target(mesh, identity)], SwapOptions())
 
 
 def naive_way(source: Face) -> Swap:

@@ -6,13 +6,15 @@ touched, so the cost depends on the face, never on the frame (engine.md section 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import cv2
 import numpy as np
 
 from shared.vision.canonical import canonical
-from shared.vision.protocols import Floats, Identity, Image, ModelAssets, SwapOptions
+from shared.vision.geometry import pose_of
+from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
 from shared.vision.runtime import Runtime
 from shared.vision.swapper.analysis import analyse
 from shared.vision.swapper.filters import blur, enlarge, reduce, sample
@@ -46,24 +48,37 @@ class MeshSwapper:
             uv_grid(size)
         frame = np.full((256, 256, 3), 128, np.uint8)
         mesh = canonical().mean * np.float32(80) + np.array([128, 128, 0], np.float32)
-        self.swap(frame, mesh, self.prepare(frame, mesh), SwapOptions())
+        self.swap(frame, [Target(mesh, self.prepare([SourceFace(frame, mesh)]))], SwapOptions())
 
-    def prepare(self, image: Image, mesh: Floats) -> MeshIdentity:
-        return prepare_source(image, mesh)
+    def prepare(self, sources: Sequence[SourceFace]) -> MeshIdentity:
+        """Of several pictures the most frontal, which shows most of the face: textures do not average well."""
+        best = min(sources, key=lambda source: abs(pose_of(source.mesh).yaw))
+        return prepare_source(best.image, best.mesh)
 
-    def swap(self, frame: Image, mesh: Floats, identity: Identity, options: SwapOptions) -> None:
-        """`identity` as made by `prepare`. A face outside the frame, or a sliver of one, changes nothing."""
-        box = Box.around(mesh, frame.shape)
-        if min(box.width, box.height) < _SMALLEST:
-            return
-        region, local = crop_face(frame, mesh, box)
-        ratio = min(1.0, _WORK / max(box.width, box.height))
-        if ratio == 1.0:
-            region[:] = _paint(region, local, cast(MeshIdentity, identity), options)
-            return
-        work = reduce(region, ratio)
-        painted = _paint(work, local * np.float32(ratio), cast(MeshIdentity, identity), options)
-        _add_difference(region, painted, work)
+    def swap(
+        self,
+        frame: Image,
+        targets: Sequence[Target],
+        options: SwapOptions,
+        maskers: Sequence[Masker] = (),  # noqa: ARG002 - it finds occluders itself
+    ) -> None:
+        """Identities as made by `prepare`. A face outside the frame, or a sliver of one, changes nothing."""
+        for target in targets:
+            _swap_one(frame, target.mesh, cast(MeshIdentity, target.identity), options)
+
+
+def _swap_one(frame: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptions) -> None:
+    box = Box.around(mesh, frame.shape)
+    if min(box.width, box.height) < _SMALLEST:
+        return
+    region, local = crop_face(frame, mesh, box)
+    ratio = min(1.0, _WORK / max(box.width, box.height))
+    if ratio == 1.0:
+        region[:] = _paint(region, local, identity, options)
+        return
+    work = reduce(region, ratio)
+    painted = _paint(work, local * np.float32(ratio), identity, options)
+    _add_difference(region, painted, work)
 
 
 def _paint(work: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptions) -> Image:

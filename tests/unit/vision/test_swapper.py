@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from shared.vision.protocols import Floats, Image, SwapOptions
+from shared.vision.protocols import Floats, Image, SourceFace, SwapOptions, Target
 from shared.vision.swapper.mesh import MeshSwapper
 from shared.vision.swapper.region import Box
 from shared.vision.swapper.source import MeshIdentity
@@ -35,7 +35,7 @@ def subject(portrait: Callable[[str], Portrait], swapper: MeshSwapper) -> Callab
         if (name, index) not in known:
             picture = portrait(name)
             mesh = picture.faces[index].mesh
-            known[name, index] = Subject(picture.image, mesh, swapper.prepare(picture.image, mesh))
+            known[name, index] = Subject(picture.image, mesh, swapper.prepare([SourceFace(picture.image, mesh)]))
         return known[name, index]
 
     return make
@@ -45,7 +45,7 @@ def subject(portrait: Callable[[str], Portrait], swapper: MeshSwapper) -> Callab
 def swap(swapper: MeshSwapper) -> Swap:
     def run(image: Image, mesh: Floats, identity: MeshIdentity, **options: object) -> Image:
         frame = image.copy()
-        swapper.swap(frame, mesh, identity, SwapOptions(**options))  # type: ignore[arg-type]
+        swapper.swap(frame, [Target(mesh, identity)], SwapOptions(**options))  # type: ignore[arg-type]
         return frame
 
     return run
@@ -86,7 +86,9 @@ def test_features_come_from_the_source(subject: Callable[..., Subject], swap: Sw
     target = subject("astronaut")
     for index in (0, 1, 3, 5):
         source = subject("t1", index)
-        result = swapper.prepare(swap(target.image, target.mesh, source.identity, eyes="source"), target.mesh)
+        result = swapper.prepare(
+            [SourceFace(swap(target.image, target.mesh, source.identity, eyes="source"), target.mesh)]
+        )
         assert likeness(result, source.identity) > likeness(result, target.identity) + 0.1
 
 
@@ -139,7 +141,7 @@ def test_shape_moves_features_within_the_outline(subject: Callable[..., Subject]
 
 def test_repeatable_to_the_bit(subject: Callable[..., Subject], swap: Swap, swapper: MeshSwapper) -> None:
     target, source = subject("t1", 0), subject("astronaut")
-    again = swapper.prepare(source.image, source.mesh)
+    again = swapper.prepare([SourceFace(source.image, source.mesh)])
     assert np.array_equal(again.detail, source.identity.detail)
     assert np.array_equal(again.clear, source.identity.clear)
     first = swap(target.image, target.mesh, source.identity)
@@ -152,7 +154,7 @@ def test_threads_do_not_disturb_one_another(subject: Callable[..., Subject], swa
 
     def work(index: int) -> bool:
         face = faces[index % 6]
-        identity = swapper.prepare(face.image, face.mesh)
+        identity = swapper.prepare([SourceFace(face.image, face.mesh)])
         return np.array_equal(swap(target.image, target.mesh, identity), alone[index % 6])
 
     with ThreadPoolExecutor(6) as pool:
@@ -165,7 +167,7 @@ def test_inputs_are_left_alone(subject: Callable[..., Subject], swapper: MeshSwa
     mesh.setflags(write=False)
     detail = source.identity.detail.copy()
     frame = target.image.copy()
-    swapper.swap(frame, mesh, source.identity, SwapOptions())
+    swapper.swap(frame, [Target(mesh, source.identity)], SwapOptions())
     assert np.array_equal(detail, source.identity.detail)
     assert np.array_equal(mesh, target.mesh)
 
@@ -234,7 +236,7 @@ def test_a_source_cut_by_the_border_is_prepared(
     portrait: Callable[[str], Portrait], subject: Callable[..., Subject], swap: Swap, swapper: MeshSwapper
 ) -> None:
     cut = portrait("face_cut_top_border.jpg")
-    identity = swapper.prepare(cut.image, cut.faces[0].mesh)
+    identity = swapper.prepare([SourceFace(cut.image, cut.faces[0].mesh)])
     target = subject("t1", 5)
     after = swap(target.image, target.mesh, identity)
     assert np.isfinite(identity.detail).all()
@@ -247,7 +249,7 @@ def test_flat_pictures_give_finite_results(
 ) -> None:
     target = subject("astronaut")
     flat = np.full_like(target.image, level)
-    identity = swapper.prepare(flat, target.mesh)
+    identity = swapper.prepare([SourceFace(flat, target.mesh)])
     assert np.isfinite(identity.detail).all()
     for picture in (flat, target.image):
         swap(picture, target.mesh, identity)
