@@ -82,7 +82,7 @@ def _print_addresses(facts: Facts) -> None:
         out.print(f"function   {url}  {name}, asleep")
     for name, values in facts.generated.items():
         for key, value in values.items():
-            out.print(f"secret     {name}: {key}={value}")
+            out.print(f"made       {name}: {key}={value}")
     for bucket, folder in facts.watches.items():
         out.print(f"watched    {folder} (bucket {bucket})")
     if demo.BUCKET in facts.watches:
@@ -100,14 +100,15 @@ async def _run(parsed: argparse.Namespace, options: Options) -> int:
 
 
 async def _demo(parsed: argparse.Namespace, options: Options) -> int:
-    source, target = parsed.source, parsed.target
+    source, target, wanted = parsed.source, parsed.target, {}
     if source is None or target is None:
         source, target = await demo.samples(options.state / "samples")
+        wanted = dict(demo.SAMPLE_OPTIONS)
     async with connect(options, start=True) as client:
         since = time.time()
         with err.status("two pictures are in the inbox") as shown:
             async with _patience():
-                done = await demo.by_upload(client, source, target, shown.update)
+                done = await demo.by_upload(client, source, target, wanted, shown.update)
         with err.status("waiting until every function sleeps again"):
             status = await client.wait_asleep()
     out.print(tables.wake_table(status, since))

@@ -10,7 +10,6 @@ import asyncio
 import io
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -33,8 +32,10 @@ FINISHED = "dev.wakeswap.publish.completed.v1"
 ENDED = (".rejected.v1", ".failed.v1")
 RUNNING = frozenset({"queued", "running"})
 WAIT_SECONDS = 60
-SAMPLES = ("astronaut.png", "t1.jpg")
+SAMPLES = ("t1.jpg", "astronaut.png")
 """Source and target of the demonstration, taken out of packages by model-warmup."""
+SAMPLE_OPTIONS: Mapping[str, object] = {"source_face": "5"}
+"""Of the six people in the source, the one whose light and pose are nearest to the target's."""
 
 
 class JobError(Exception):
@@ -112,16 +113,20 @@ def _problem(status: int, body: bytes) -> JobError:
         return JobError(f"http_{status}", body.decode(errors="replace").strip())
 
 
-async def by_upload(client: Client, source: Path, target: Path, tell: Callable[[str], None]) -> Finished:
-    """Drop two pictures into the inbox, wait for the end that the events tell; raises JobError.
+async def by_upload(
+    client: Client, source: Path, target: Path, options: Mapping[str, object], tell: Callable[[str], None]
+) -> Finished:
+    """Drop two pictures and a manifest into the inbox, wait for the end that the events tell; raises JobError.
 
     `tell` is called again and again with the functions that are not asleep.
     """
     before = {(event["source"], event["id"]) for event in await client.events(limit=1000)}
     folder = inbox(client.facts) / f"{time.strftime('demo-%Y%m%d-%H%M%S')}-{os.getpid()}"
     folder.mkdir(parents=True)
-    for name, path in (("source", source), ("target", target)):
-        _place(path, folder / f"{name}{path.suffix}")
+    names = {"source": f"face{source.suffix}", "target": f"scene{target.suffix}"}
+    _place(source.read_bytes(), folder / names["source"])
+    _place(target.read_bytes(), folder / names["target"])
+    _place(json.dumps({**names, "options": options}).encode(), folder / "demo.job.json")
     while True:
         await asyncio.sleep(POLL_SECONDS)
         services = (await client.status())["services"]
@@ -139,10 +144,10 @@ def _is_end(event: Mapping[str, Any]) -> bool:
     return bool(kind == FINISHED or kind.endswith(ENDED))
 
 
-def _place(path: Path, goal: Path) -> None:
-    """Copy under a hidden name first: nobody may see half a picture."""
+def _place(data: bytes, goal: Path) -> None:
+    """Write under a hidden name first: nobody may see half a file."""
     hidden = goal.with_name(f".{goal.name}.tmp")
-    shutil.copyfile(path, hidden)
+    hidden.write_bytes(data)
     hidden.replace(goal)
 
 

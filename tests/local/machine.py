@@ -35,7 +35,7 @@ class Machine:
         models: Path = ROOT / ".wakeswap/models",
         idle: float = 5,
     ) -> None:
-        self.state, self.objects = folder / "state", folder / "objects"
+        self.state, self.objects = folder / "state", folder / "state/objects"
         self.inbox = self.objects / "tenants/demo/inbox"
         self.inbox.mkdir(parents=True)
         self._idle = idle
@@ -44,11 +44,8 @@ class Machine:
         docs: list[dict[str, Any]] = json.loads(json.dumps(render("local")))
         for doc in docs:
             if doc["kind"] == "ConfigMap":
-                doc["data"]["WAKESWAP_STORE_URL"] = f"file:{self.objects}"
                 doc["data"]["WAKESWAP_MODEL_CACHE"] = str(models)
                 doc["data"]["WAKESWAP_TENANTS"] = json.dumps(tenants or {"demo": {}})
-            if doc["kind"] == "IntegrationSource":
-                doc["metadata"]["annotations"]["local.wakeswap.dev/watch"] = str(self.objects)
         for change in changes:
             change(docs)
         self._manifests = folder / "manifests.yaml"
