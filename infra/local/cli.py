@@ -28,7 +28,7 @@ from infra.local.state import Facts, StateError
 
 Command = Callable[[argparse.Namespace, Options], Coroutine[None, None, int]]
 
-DEMO_IDLE_SECONDS = 2.0
+DEMO_IDLE_SECONDS = 4.0
 JOB_SECONDS = 600.0
 EXPECTED = (StateError, ManifestError, PortError, StoreError, demo.JobError, aiohttp.ClientError, OSError)
 
