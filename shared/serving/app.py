@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from flask import Flask
 
 from shared.serving import health, stage, web
 from shared.serving.context import LazyModels, StageSetup
 from shared.serving.doors import DoorReceiver, Outbox
-from shared.serving.emitter import Emitter
 from shared.serving.idempotency import Ledger
 from shared.serving.lifecycle import EXTENSION, Lifecycle
 from shared.serving.outcome import Outcomes
@@ -25,6 +25,9 @@ from shared.storage.open import open_store
 from shared.telemetry.logs import stage_log
 from shared.telemetry.metrics import PrometheusMetrics
 from shared.tenancy import directory
+
+if TYPE_CHECKING:
+    from shared.serving.emitter import Emitter
 
 
 def create(
@@ -71,7 +74,11 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
 
 
 def _emitter(serving: ServingSettings) -> Emitter | None:
-    return Emitter(serving.sink, connections=serving.concurrency) if serving.sink else None
+    if not serving.sink:
+        return None
+    from shared.serving.emitter import Emitter  # urllib3 and tenacity: stages that answer with events need neither
+
+    return Emitter(serving.sink, connections=serving.concurrency)
 
 
 def _add_work(app: Flask, services: Services, settings: Settings) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from logging import getLogger
+from typing import TYPE_CHECKING
 
 from shared.context import Metrics, Models
 from shared.errors import RejectedError, RequestError, WakeswapError
@@ -19,7 +20,6 @@ from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
 from shared.serving.context import EventContext, EventDeadline
-from shared.serving.emitter import Emitter
 from shared.serving.idempotency import Ledger
 from shared.serving.lifecycle import Lifecycle
 from shared.serving.outcome import Outcomes
@@ -31,6 +31,9 @@ from shared.telemetry import trace
 from shared.telemetry.logs import bind, stage_log
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
+
+if TYPE_CHECKING:
+    from shared.serving.emitter import Emitter
 
 log = getLogger(__name__)
 
