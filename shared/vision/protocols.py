@@ -131,6 +131,9 @@ class Target:
 class Masker(Adapter, Protocol):
     """Says which pixels of an aligned face crop are the face's own: occluders, face parsers."""
 
+    sees_swapped: bool
+    """Whether it is shown the swapped crop (a parser of the new face) or the target's own (what covers the face)."""
+
     def mask(self, crops: Image) -> Floats:
         """uint8 [n, h, w, 3] -> float32 [n, h, w], 1 where the swapped face may show."""
         ...
