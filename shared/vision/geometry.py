@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.vision.canonical import canonical
-from shared.vision.protocols import Floats
+from shared.vision.protocols import Floats, SourceFace, Target
 
 Doubles = NDArray[np.float64]
 
@@ -75,6 +75,17 @@ def five_points(mesh: Floats) -> Floats:
     p = mesh[:, :2]
     rows = [p[_EYE_A].mean(0), p[_EYE_B].mean(0), p[1] * 0.6 + p[4] * 0.4, p[61], p[291]]
     return np.stack(rows).astype(np.float32)
+
+
+def five_of_68(points: Floats) -> Floats:
+    """[5, 2] from the 68 points of iBUG 300-W: eye centres (means of 36-41 and 42-47), nose tip 30, mouth 48 and 54."""
+    rows = [points[36:42].mean(0), points[42:48].mean(0), points[30], points[48], points[54]]
+    return np.stack(rows).astype(np.float32)
+
+
+def alignment(face: SourceFace | Target) -> Floats:
+    """[5, 2]: the five points by which a face is aligned, a refiner's where it was sure and else the mesh's."""
+    return five_points(face.mesh) if face.points is None else face.points
 
 
 class Region(NamedTuple):

@@ -73,6 +73,16 @@ class FoundFace:
 
 
 @dataclass(frozen=True)
+class SparseLandmarks:
+    """The 68 points of one face in the order of iBUG 300-W."""
+
+    points: Floats
+    """[68, 2] in pixels of the picture."""
+    score: float
+    """0..1, how sure the network is of them."""
+
+
+@dataclass(frozen=True)
 class SwapOptions:
     """What a caller may choose of a swap; a family ignores what it has no use for (docs/options.md)."""
 
@@ -96,6 +106,8 @@ class SourceFace:
 
     image: Image
     mesh: Floats
+    points: Floats | None = None
+    """[5, 2], when something finer than the mesh measured them: see `shared.vision.geometry.alignment`."""
 
 
 class Detector(Adapter, Protocol):
@@ -107,6 +119,12 @@ class Detector(Adapter, Protocol):
 class Landmarker(Adapter, Protocol):
     def locate(self, image: Image, points: Sequence[Floats], *, passes: int = 2) -> list[Landmarks]:
         """One mesh per five-point set, in the same order."""
+        ...
+
+
+class Refiner(Adapter, Protocol):
+    def refine(self, image: Image, faces: Sequence[FoundFace]) -> list[SparseLandmarks]:
+        """One set per face, in the same order."""
         ...
 
 
@@ -126,6 +144,8 @@ class Target:
 
     mesh: Floats
     identity: Identity
+    points: Floats | None = None
+    """[5, 2], as for a source."""
 
 
 class Masker(Adapter, Protocol):
