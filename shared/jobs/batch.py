@@ -7,6 +7,7 @@ is kept in the store, so a repeat after a crash goes on where the last one stopp
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -121,7 +122,8 @@ class _Place:
             self.resumed = True
             data, info = self._ctx.store.get(self._key)
             self._etag = info.etag
-            return records.read(BatchRecord, records.loads(data))
+            with suppress(ValueError):  # damaged: from the start, which makes the same jobs again
+                return records.read(BatchRecord, records.loads(data))
         return record
 
     def note(self, record: BatchRecord) -> BatchRecord:

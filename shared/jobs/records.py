@@ -5,6 +5,7 @@ Knows the object store and the payloads.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -30,20 +31,26 @@ class JobRecord:
 
 
 def find(store: ObjectStore, tenant: str, job_id: str) -> JobRecord | None:
-    try:
-        data, _ = store.get(keys.job(tenant, job_id, JOB))
-    except ObjectNotFoundError:
-        return None
-    return records.read(JobRecord, records.loads(data))
+    """None when there is none, or one that nobody can read."""
+    return _find(store, keys.job(tenant, job_id, JOB))[0]
 
 
 def create(store: ObjectStore, tenant: str, record: JobRecord) -> JobRecord:
-    """Write the job and give the record that counts: of several writers of one id, all get the first one's."""
-    try:
-        store.create(keys.job(tenant, record.job.job, JOB), records.dumps(records.write(record)), content_type=JSON)
-    except PreconditionFailedError:
-        return find(store, tenant, record.job.job) or record
-    return record
+    """Write the job and give the record that counts: of several writers of one id, all get the first one's.
+
+    A record that nobody can read (a disk that lost power) is written over, so that asking again mends it.
+    """
+    key, data = keys.job(tenant, record.job.job, JOB), records.dumps(records.write(record))
+    while True:
+        with suppress(PreconditionFailedError):
+            store.create(key, data, content_type=JSON)
+            return record
+        found, etag = _find(store, key)
+        if found is not None:
+            return found
+        with suppress(PreconditionFailedError):  # another writer was faster: theirs counts
+            store.replace(key, data, etag, content_type=JSON)
+            return record
 
 
 def exists(store: ObjectStore, tenant: str, job_id: str, name: str) -> bool:
@@ -68,13 +75,30 @@ def cancel(store: ObjectStore, tenant: str, job_id: str, now: float) -> None:
         store.create(folder + CANCELLED, mark, content_type=JSON)
     except PreconditionFailedError:
         pass  # cancelled before: deleting goes on where it stopped
-    _delete_all(store, folder)
-    _delete_all(store, keys.result(tenant, job_id))
+    sweep(store, tenant, job_id)
+
+
+def sweep(store: ObjectStore, tenant: str, job_id: str) -> None:
+    """Delete what was sent and made for a job; the records, which tell what happened, stay."""
+    _delete_all(store, keys.job(tenant, job_id))
+    _delete_all(store, keys.result(tenant, job_id + "."))
 
 
 def timestamp(seconds: float) -> str:
     """RFC 3339, UTC, milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _find(store: ObjectStore, key: str) -> tuple[JobRecord | None, str]:
+    """The record, if it is there and can be read, and its ETag."""
+    try:
+        data, info = store.get(key)
+    except ObjectNotFoundError:
+        return None, ""
+    try:
+        return records.read(JobRecord, records.loads(data)), info.etag
+    except ValueError:
+        return None, info.etag
 
 
 def _folder(tenant: str, job_id: str) -> str:

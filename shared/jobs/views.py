@@ -12,8 +12,7 @@ from shared import records
 from shared.errors import InvalidKeyError, JsonValue, NotFoundError, ObjectNotFoundError, RequestError
 from shared.events.event import parse_type
 from shared.events.payloads import Job, ObjectRef
-from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord
-from shared.records import RecordError
+from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 
@@ -26,6 +25,8 @@ QUEUED, RUNNING, SUCCEEDED, REJECTED, FAILED, CANCELLED_STATUS = STATUSES = (
     "cancelled",
 )
 _ENDS = {"completed": SUCCEEDED, "rejected": REJECTED, "failed": FAILED}
+DAMAGED = "record_damaged"
+"""Code of a job that has ended, and nobody can read how. A replay, or the repeat of an event, writes it anew."""
 _MAX_FILES = 1000
 """Files of one job that are looked at: seven stages leave some thirty."""
 
@@ -65,7 +66,7 @@ class JobView:
     id: str
     status: str
     job: Job | None
-    """None for uploads that were refused before they became a job."""
+    """None for uploads that were refused before they became a job, and when the record is damaged."""
     stages: tuple[StageView, ...]
     outcome: Outcome | None
 
@@ -114,7 +115,7 @@ def view(store: ObjectStore, tenant: str, job_id: str) -> JobView:
     names = [entry.key[len(folder) :] for entry in store.list(folder, limit=_MAX_FILES).objects]
     job = _read(store, folder + JOB, JobRecord) if JOB in names else None
     outcome = read_outcome(store, tenant, job_id) if OUTCOME in names else None
-    if job is None and outcome is None:
+    if JOB not in names and outcome is None:
         raise NotFoundError
     works = [(name, _read(store, folder + name, _Work)) for name in names if _is_work(name)]
     stages = [StageView(name.partition("/")[0], w.started, w.finished, w.woke) for name, w in works if w is not None]
@@ -124,11 +125,29 @@ def view(store: ObjectStore, tenant: str, job_id: str) -> JobView:
 
 
 def read_outcome(store: ObjectStore, tenant: str, job_id: str) -> Outcome | None:
-    """None while the job has not ended."""
-    end = _read(store, keys.job(tenant, job_id, OUTCOME), _End)
-    kind = parse_type(end.type) if end is not None else None
-    if end is None or kind is None:
+    """None while the job has not ended; a failure with the code DAMAGED when nobody can read how it has."""
+    try:
+        data, _ = store.get(keys.job(tenant, job_id, OUTCOME))
+    except ObjectNotFoundError:
         return None
+    try:
+        return _outcome(records.read(_End, records.loads(data)))
+    except ValueError:
+        return Outcome(FAILED, "", DAMAGED, "The record of how this job ended cannot be read.", _Fault.status)
+
+
+def read_end(store: ObjectStore, tenant: str, job_id: str) -> Outcome | None:
+    """`read_outcome`, or that the job was cancelled, which counts whatever else happened."""
+    if exists(store, tenant, job_id, CANCELLED):
+        return Outcome(CANCELLED_STATUS, "")
+    return read_outcome(store, tenant, job_id)
+
+
+def _outcome(end: _End) -> Outcome:
+    """Raises ValueError for an end that is none of ours."""
+    kind = parse_type(end.type)
+    if kind is None:
+        raise ValueError("not the type of an event of ours")
     if kind.outcome == "completed":
         made = records.read(_Image, end.data)
         faces = end.data.get("faces")
@@ -171,5 +190,5 @@ def _read(store: ObjectStore, key: str, kind: type[records.T]) -> records.T | No
     try:
         data, _ = store.get(key)
         return records.read(kind, records.loads(data))
-    except (ObjectNotFoundError, RecordError, ValueError):
+    except (ObjectNotFoundError, ValueError):
         return None

@@ -31,7 +31,7 @@ from shared.events import notifications
 from shared.events.payloads import Job, ObjectRef
 from shared.jobs import records, requests, uploads, views
 from shared.jobs.accepted import Accepted
-from shared.jobs.views import SUCCEEDED
+from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
 from shared.serving import api_documents, api_forms
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
 from shared.serving.web import read_body, respond
@@ -152,9 +152,9 @@ class _Routes:
 
 
 def _after(ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
-    """Look at the job until it has ended or the wait is over; the look costs one read."""
+    """Look at the job until it has ended or the wait is over; the look costs two short reads."""
     ends, pause = time.monotonic() + wait, _FIRST_LOOK
-    while (outcome := views.read_outcome(ctx.store, tenant, job_id)) is None:
+    while (outcome := views.read_end(ctx.store, tenant, job_id)) is None:
         left = min(ends - time.monotonic(), ctx.deadline.remaining())
         if left <= 0:
             break
@@ -163,7 +163,7 @@ def _after(ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
     headers = [("Location", api_documents.path(job_id))]
     if wait:
         headers.append(("Preference-Applied", f"wait={wait:g}"))
-    if outcome is not None and outcome.status != SUCCEEDED:
+    if outcome is not None and outcome.status in (REJECTED, FAILED):
         return api_documents.fault(job_id, outcome, *headers)
     shown = api_documents.job(views.view(ctx.store, tenant, job_id))
     return api_documents.reply(shown, 200 if outcome is not None else 202, *headers)

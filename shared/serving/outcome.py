@@ -12,7 +12,7 @@ from shared import records
 from shared.errors import JsonValue, PreconditionFailedError
 from shared.events.event import parse_type, type_of
 from shared.events.payloads import TERMINAL, Payload
-from shared.jobs.records import CANCELLED, JSON, OUTCOME, exists
+from shared.jobs.records import CANCELLED, JSON, OUTCOME, exists, sweep
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 
@@ -42,23 +42,31 @@ class Outcomes:
     stage: str
 
     def cancelled(self, tenant: str, job: str) -> bool:
-        return exists(self.store, tenant, job, CANCELLED)
+        """Whether the job was cancelled; then what a stage has made for it since is deleted too.
+
+        The mark comes before its own deleting, so asking after the last write leaves nothing, whoever is faster.
+        """
+        if not exists(self.store, tenant, job, CANCELLED):
+            return False
+        sweep(self.store, tenant, job)
+        return True
 
     def settle(self, tenant: str, payload: Payload, cause: str) -> bool:
         """Whether `payload` may be sent: the job goes on with it, or ends with it, which is now on record.
 
-        An end of the same `cause` is written again (a crash came between writing and sending). A failure gives way
-        to a result or a rejection, which come after a replay. Any other second end, and any end of a cancelled
-        job, must not be sent.
+        Nothing of a cancelled job may be sent. An end of the same `cause` is written again (a crash came between
+        writing and sending). A failure gives way to a result or a rejection, which come after a replay, and a record
+        that nobody can read to any end. Any other second end must not be sent.
         """
-        if not isinstance(payload, TERMINAL):
-            return True
         if self.cancelled(tenant, payload.job):
             return False
+        if not isinstance(payload, TERMINAL):
+            return True
         data = records.write(payload)
         assert isinstance(data, dict)
         ending = Ending(type_of(self.stage, payload.outcome), cause, data)
-        return self._write(keys.job(tenant, payload.job, OUTCOME), ending)
+        written = self._write(keys.job(tenant, payload.job, OUTCOME), ending)
+        return written and not self.cancelled(tenant, payload.job)
 
     def _write(self, key: str, ending: Ending) -> bool:
         data = records.dumps(records.write(ending))
@@ -67,9 +75,17 @@ class Outcomes:
             return True
         while True:
             stored, info = self.store.get(key)
-            first = records.read(Ending, records.loads(stored))
-            if first.cause != ending.cause and (ending.failed or not first.failed):
+            first = _readable(stored)
+            if first is not None and first.cause != ending.cause and (ending.failed or not first.failed):
                 return False
             with suppress(PreconditionFailedError):  # yet another end was written meanwhile: look again
                 self.store.replace(key, data, info.etag, content_type=JSON)
                 return True
+
+
+def _readable(data: bytes) -> Ending | None:
+    """None for a damaged record, as a disk leaves it that lost power."""
+    try:
+        return records.read(Ending, records.loads(data))
+    except ValueError:
+        return None

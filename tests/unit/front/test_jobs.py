@@ -78,8 +78,39 @@ def test_upload_refused_before_it_was_a_job_can_be_seen(api: Api) -> None:
 def test_damaged_record_does_not_hide_the_job(api: Api) -> None:
     job = new(api)
     api.world.store.put(f"tenants/demo/jobs/{job}/detect/work.0123abcd.json", b"{broken")
-    api.world.store.put(f"tenants/demo/jobs/{job}/outcome.json", b"[]")
     assert show(api, job)["status"] == "queued"
+
+
+BROKEN_ENDS = [
+    b"",
+    b"\x00" * 40,
+    b"[]",
+    b'{"type": "dev.wakeswap.publish.completed.v1", "cause": "c", "data": {}}',
+    b'{"type": "dev.wakeswap.detect.rejected.v1", "cause": "c", "data": {"code": 5}}',
+    b'{"type": "nonsense", "cause": "c", "data": {}}',
+]
+
+
+@pytest.mark.parametrize("data", BROKEN_ENDS)
+def test_end_that_cannot_be_read_is_a_failure_everywhere(api: Api, data: bytes) -> None:
+    job = str(api.send(headers={"Idempotency-Key": "k"}).get_json()["id"])
+    api.world.store.put(f"tenants/demo/jobs/{job}/outcome.json", data)
+    assert show(api, job)["status"] == "failed"
+    assert show(api, job)["error"]["code"] == "record_damaged"
+    assert code(api.call("GET", f"/v1/jobs/{job}/result")) == (404, "not_found")
+    assert [entry["status"] for entry in api.call("GET", "/v1/jobs").get_json()["jobs"]] == ["failed"]
+    assert code(api.send(headers={"Idempotency-Key": "k", "Prefer": "wait=9"})) == (500, "record_damaged")
+    assert api.call("DELETE", f"/v1/jobs/{job}").status_code == 204
+
+
+@pytest.mark.parametrize("data", [b"", b"\x00" * 40, b"{}", b'{"job": 5}'])
+def test_job_record_that_cannot_be_read_is_mended_by_the_repeat(api: Api, data: bytes) -> None:
+    job = str(api.send(headers={"Idempotency-Key": "k"}).get_json()["id"])
+    whole = show(api, job)
+    api.world.store.put(f"tenants/demo/jobs/{job}/job.json", data)
+    assert show(api, job) == {"id": job, "status": "queued", "href": f"/v1/jobs/{job}", "stages": []}
+    assert api.send(headers={"Idempotency-Key": "k"}).status_code == 202
+    assert show(api, job) == whole
 
 
 def test_result_is_streamed(api: Api) -> None:

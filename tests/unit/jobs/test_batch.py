@@ -94,6 +94,15 @@ def test_time_is_up_and_the_repeat_goes_on(world: World) -> None:
     assert len({entry.cause for entry in seen}) == PAGE
 
 
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 20, b"{}"])
+def test_place_that_cannot_be_read_begins_anew(world: World, damage: bytes) -> None:
+    fill(world, 3)
+    made = [entry.cause for entry in run(world, ping())]
+    (place,) = world.store.list("system/batch/").objects
+    world.store.put(place.key, damage)
+    assert [entry.cause for entry in run(world, ping())] == made
+
+
 def test_two_processes_at_one_batch(world: World) -> None:
     fill(world, 5)
     first, second = batch.run(ping(), world, page_size=PAGE), batch.run(ping(identity="e-2"), world, page_size=PAGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from shared.events.payloads import Failure, Payload, Rejection, Result
 from shared.serving.outcome import Outcomes
 from shared.storage import keys
 from shared.storage.local import LocalStore
+from shared.storage.protocol import ObjectInfo
 from tests.unit.serving.support import JOB, PICTURE, job
 
 RESULT = Result(JOB, PICTURE, 4, 3, (), "file:///r.png", "2030-01-01T00:00:00Z")
@@ -89,3 +91,40 @@ def test_of_many_ends_at_once_one_is_sent(store: LocalStore) -> None:
     for thread in threads:
         thread.join()
     assert sent == [ending(store)["cause"]]
+
+
+def test_a_cancelled_job_does_not_go_on_and_nothing_made_since_stays(store: LocalStore) -> None:
+    outcomes = Outcomes(store, "publish")
+    store.create(keys.job("demo", JOB, "cancelled.json"), b"{}")
+    store.put(keys.job("demo", JOB, "swap", "pixels.npy"), b"late")
+    store.put(keys.result("demo", f"{JOB}.png"), b"late")
+    other = store.put(keys.result("demo", f"{JOB}-2.png"), b"another job's").key
+    assert not outcomes.settle("demo", job(), "c1")
+    assert [info.key for info in store.list("tenants/demo/").objects] == [
+        keys.job("demo", JOB, "cancelled.json"),
+        other,
+    ]
+
+
+class CancelledMeanwhile(LocalStore):
+    """The owner cancels in the moment when the end is written."""
+
+    def create(self, key: str, *args: Any, **more: Any) -> ObjectInfo:
+        info = super().create(key, *args, **more)
+        if key.endswith("outcome.json"):
+            super().create(keys.job("demo", JOB, "cancelled.json"), b"{}")
+        return info
+
+
+def test_a_cancel_that_comes_with_the_end_wins(tmp_path: Path) -> None:
+    store = CancelledMeanwhile(tmp_path)
+    store.put(keys.result("demo", f"{JOB}.png"), b"made")
+    assert not Outcomes(store, "publish").settle("demo", RESULT, "c1")
+    assert store.list("tenants/demo/results/").objects == ()
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x00" * 20, b"[]", b'{"type": 5}'])
+def test_an_end_that_cannot_be_read_is_written_anew(store: LocalStore, damage: bytes) -> None:
+    store.put(keys.job("demo", JOB, "outcome.json"), damage)
+    assert Outcomes(store, "publish").settle("demo", RESULT, "c1")
+    assert ending(store)["cause"] == "c1"
