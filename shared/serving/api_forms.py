@@ -73,16 +73,25 @@ def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
     sources, targets = request.files.getlist("source"), request.files.getlist("target")
     if unknown := sorted({*request.files, *request.form} - {"source", "target", "options"}):
         raise RequestError("There is no such part.", context={"field": unknown[0][:64]})
+    if texts := sorted({"source", "target"} & {*request.form}):
+        raise RequestError("A picture is sent as a file, with a file name.", context={"field": texts[0]})
     if not sources or len(targets) != 1:
         field = "target" if sources else "source"
         raise RequestError("Send one or more files `source` and one file `target`.", context={"field": field})
     streams = [cast(BinaryIO, part.stream) for part in (*sources, *targets)]
-    return requests.from_files(owner, job_id, streams[:-1], streams[-1], _options(request.form.get("options", "{}")))
+    return requests.from_files(owner, job_id, streams[:-1], streams[-1], _options(request))
 
 
-def _options(text: str) -> JsonValue:
+def _options(request: Request) -> JsonValue:
+    """Of the part `options`, a field or a file: clients send JSON either way."""
+    files = [part.stream.read(MAX_DOCUMENT_BYTES + 1) for part in request.files.getlist("options")]
+    parts: list[str | bytes] = [*request.form.getlist("options"), *files]
+    if len(parts) > 1 or any(len(part) > MAX_DOCUMENT_BYTES for part in parts):
+        raise RequestError(
+            f"Send one part `options` of at most {MAX_DOCUMENT_BYTES} bytes.", context={"field": "options"}
+        )
     try:
-        return records.loads(text)
+        return records.loads(parts[0]) if parts else {}
     except ValueError:
         raise InvalidOptionError("Options are a JSON object.", context={"field": "options"}) from None
 

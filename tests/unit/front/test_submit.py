@@ -318,3 +318,49 @@ def test_everything_is_in_the_store(api: Api, tmp_path: Path) -> None:
     assert other.call("GET", f"/v1/jobs/{job}").get_json()["id"] == job
     assert records.find(other.world.store, "demo", job) is not None
     assert json.loads(other.client.get("/openapi.json").data)["openapi"] == "3.1.0"
+
+
+def test_repeat_of_a_cancelled_job_does_not_wait(api: Api) -> None:
+    job = api.send(headers={"Idempotency-Key": "k"}).get_json()["id"]
+    assert api.call("DELETE", f"/v1/jobs/{job}").status_code == 204
+    begun = time.monotonic()
+    response = api.send(headers={"Idempotency-Key": "k", "Prefer": "wait=20"})
+    assert time.monotonic() - begun < 5
+    assert (response.status_code, response.get_json()["status"]) == (200, "cancelled")
+
+
+def test_cancel_ends_the_wait(api: Api) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(api.send, headers={"Prefer": "wait=20"})
+        while not api.broker.events:
+            time.sleep(0.01)
+        job = api.jobs[0].job
+        assert api.call("DELETE", f"/v1/jobs/{job}").status_code == 204
+        assert waiting.result(5).get_json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("kind", ["field", "file"])
+def test_options_come_as_a_field_or_as_a_file(api: Api, kind: str) -> None:
+    text = json.dumps({"quality": 10})
+    part = text if kind == "field" else (io.BytesIO(text.encode()), "options.json", "application/json")
+    assert api.call("POST", "/v1/jobs", data={**_pictures(), "options": part}).get_json()["options"]["quality"] == 10
+
+
+@pytest.mark.parametrize(
+    ("extra", "field"),
+    [
+        ({"options": ["{}", '{"quality": 10}']}, "options"),
+        ({"options": ["{}", (io.BytesIO(b"{}"), "o.json")]}, "options"),
+        ({"options": (io.BytesIO(b" " * 70_000), "o.json")}, "options"),
+        ({"source": [(io.BytesIO(picture(1)), "s.jpg"), "s.jpg"]}, "source"),
+        ({"target": [(io.BytesIO(picture(1)), "t.jpg"), "t.jpg"]}, "target"),
+    ],
+)
+def test_nothing_in_a_form_is_passed_over(api: Api, extra: dict[str, object], field: str) -> None:
+    response = api.call("POST", "/v1/jobs", data={**_pictures(), **extra})
+    assert code(response) == (400, "invalid_request")
+    assert response.get_json()["context"] == {"field": field}
+
+
+def _pictures() -> dict[str, object]:
+    return {"source": (io.BytesIO(picture(1)), "s.jpg"), "target": (io.BytesIO(picture(2)), "t.jpg")}
