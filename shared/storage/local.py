@@ -57,7 +57,7 @@ class LocalStore:
             info = self._info(key, os.fstat(fd))
             if limit is not None and info.size > limit:
                 raise PayloadTooLargeError(f"The object is over {limit} bytes.")
-            with os.fdopen(os.dup(fd), "rb") as file:
+            with _translated(), os.fdopen(os.dup(fd), "rb") as file:
                 return file.read(), info
 
     def head(self, key: str) -> ObjectInfo:
@@ -101,8 +101,9 @@ class LocalStore:
                 parent.rmdir()
 
     def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page:
-        found = walk(self.root, prefix, cursor, skip=OWN)
-        return fill_page(found, self._listed, prefix, limit, delimiter)
+        with _translated():
+            found = walk(self.root, prefix, cursor, skip=OWN)
+            return fill_page(found, self._listed, prefix, limit, delimiter)
 
     def upload(
         self, path: Path, key: str, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
@@ -130,11 +131,10 @@ class LocalStore:
         parts = keys.check(key).split("/")
         if parts[0] == OWN or any(len(part.encode()) > _MAX_SEGMENT for part in parts):
             raise InvalidKeyError("A folder store holds no segment over 255 bytes and nothing under .store/.")
-        path = self.root.joinpath(*parts)
-        real = os.path.realpath(path.parent)
-        if os.path.commonpath((real, self._real_root)) != self._real_root:
-            raise InvalidKeyError("The key leaves the store through a link.")
-        return path
+        # a link could lead out of the store, or from one tenant's folder into another's
+        if os.path.realpath(self.root.joinpath(*parts[:-1])) != os.path.join(self._real_root, *parts[:-1]):
+            raise InvalidKeyError("The key goes through a link.")
+        return self.root.joinpath(*parts)
 
     @contextmanager
     def _open(self, key: str) -> Iterator[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from shared.errors import ObjectChangedError, ObjectGoneError, ObjectNotFoundError
+from shared.errors import ObjectChangedError, ObjectGoneError, ObjectNotFoundError, PayloadTooLargeError
 from shared.events.payloads import ObjectRef
 from shared.storage import keys
 from shared.storage.protocol import ObjectInfo, ObjectStore, Page
@@ -32,6 +32,8 @@ class TenantStore:
             data, _ = self.store.get(keys.inside(self.tenant, ref.key), limit=ref.size)
         except ObjectNotFoundError:
             raise ObjectGoneError(context={"key": ref.key}) from None
+        except PayloadTooLargeError:  # bytes that were never examined are not even read
+            raise ObjectChangedError(context={"key": ref.key}) from None
         if hashlib.sha256(data).hexdigest() != ref.digest:
             raise ObjectChangedError(context={"key": ref.key})
         return data

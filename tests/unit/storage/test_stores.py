@@ -190,7 +190,18 @@ class TestLocalStore(StoreTests):
         folder.mkdir(parents=True)
         (folder / "link").symlink_to(tmp_path / "secret")
         (folder / "dir").symlink_to(tmp_path)
-        for key in (BASE + "link", BASE + "dir/secret"):
+        other = store.put("tenants/other/inbox/secret", b"secret").key
+        (folder / "other").symlink_to(store.root / "tenants/other/inbox")
+        (folder / "file").symlink_to(store.root / other)
+        (store.root / "tenants/twin").symlink_to(store.root / "tenants/other")
+        assert store.list("tenants/twin/").objects == ()
+        for key in (
+            BASE + "link",
+            BASE + "dir/secret",
+            BASE + "other/secret",
+            BASE + "file",
+            "tenants/twin/inbox/secret",
+        ):
             with pytest.raises(InvalidKeyError):
                 store.get(key)
         assert store.list(BASE).objects == ()
