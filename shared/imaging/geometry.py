@@ -5,27 +5,59 @@ Knows numpy only. Coordinates are x, y (, z) in pixels; boxes are x0, y0, x1, y1
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Doubles = NDArray[np.float64]
 
-def similarity(src: ArrayLike, dst: ArrayLike) -> NDArray[np.float32]:
-    """The rotation, uniform scale and shift that bring `src` nearest to `dst` (least squares, never a mirror image).
 
-    `src`, `dst`: [n, d], n >= d, any real type. Returns float32 [d, d + 1] for `src @ m[:, :d].T + m[:, d]`;
-    for d = 2 it is what cv2.warpAffine takes. All `src` points in one place give scale 0.
+class Similarity(NamedTuple):
+    """b = scale * rotation @ a + translation."""
+
+    scale: float
+    rotation: Doubles
+    translation: Doubles
+
+    def apply(self, points: Doubles) -> Doubles:
+        """[n, d] to [n, d]."""
+        return self.scale * points @ self.rotation.T + self.translation
+
+    @property
+    def matrix(self) -> Doubles:
+        """[d, d + 1]; for d = 2 what cv2.warpAffine takes."""
+        return np.column_stack([self.scale * self.rotation, self.translation])
+
+
+def fit_similarity(a: ArrayLike, b: ArrayLike) -> Similarity:
+    """The rotation, uniform scale and shift that bring points `a` nearest to `b` (least squares, never a mirror image).
+
+    `a`, `b`: [n, d], n >= d, any real type. All points of `a` in one place give scale 0.
     Umeyama, "Least-squares estimation of transformation parameters between two point patterns", PAMI 1991, eq. 40-43.
     """
-    a, b = np.asarray(src, np.float64), np.asarray(dst, np.float64)
-    mean_a, mean_b = a.mean(axis=0), b.mean(axis=0)
-    centred = a - mean_a
-    u, singular, vt = np.linalg.svd((b - mean_b).T @ centred / len(a))
-    signs = np.ones(a.shape[1])
-    signs[-1] = np.sign(np.linalg.det(u) * np.linalg.det(vt)) or 1.0
-    variance = (centred**2).sum() / len(a)
-    scale = (singular * signs).sum() / variance if variance else 0.0
-    linear = scale * (u * signs) @ vt
-    return np.column_stack([linear, mean_b - linear @ mean_a]).astype(np.float32)
+    a64, b64 = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    mean_a, mean_b = a64.mean(axis=0), b64.mean(axis=0)
+    centred = a64 - mean_a
+    left, singular, right = np.linalg.svd((b64 - mean_b).T @ centred / len(a64))
+    signs = np.ones(len(singular))
+    signs[-1] = np.sign(np.linalg.det(left) * np.linalg.det(right))
+    rotation = (left * signs) @ right
+    variance = float((centred**2).sum(axis=1).mean())
+    scale = float((singular * signs).sum()) / variance if variance else 0.0
+    return Similarity(scale, rotation, mean_b - scale * rotation @ mean_a)
+
+
+def similarity(src: ArrayLike, dst: ArrayLike) -> Doubles:
+    """`fit_similarity` as a matrix, float64 [d, d + 1], for `src @ m[:, :d].T + m[:, d]`."""
+    return fit_similarity(src, dst).matrix
+
+
+def invert(matrix: ArrayLike) -> Doubles:
+    """The way back of an affine map [2, 3]. Raises numpy.linalg.LinAlgError where there is none."""
+    forward = np.asarray(matrix, np.float64)
+    linear = np.linalg.inv(forward[:, :2])
+    return np.column_stack([linear, -linear @ forward[:, 2]])
 
 
 def region(points: ArrayLike, shape: tuple[int, ...], pad: float) -> tuple[int, int, int, int]:

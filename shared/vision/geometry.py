@@ -1,6 +1,6 @@
 """Geometry of a face mesh: five points, crop regions, pose and how face-like it is.
 
-Pure numpy on [468, 3] meshes in pixels; knows the canonical face and no picture.
+Numpy on [468, 3] meshes in pixels; knows the canonical face and no picture.
 """
 
 from __future__ import annotations
@@ -9,41 +9,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shared.imaging.geometry import Doubles, fit_similarity
 from shared.vision.canonical import canonical
 from shared.vision.protocols import Floats, SourceFace, Target
-
-Doubles = NDArray[np.float64]
 
 _EYE_A = [33, 133, 159, 145]
 _EYE_B = [263, 362, 386, 374]
 _MESH_MARGIN = 1.5
 """The mesh model was trained on crops this much larger than the face."""
-
-
-class Similarity(NamedTuple):
-    """b = scale * rotation @ a + translation."""
-
-    scale: float
-    rotation: Doubles
-    translation: Doubles
-
-    def apply(self, points: Doubles) -> Doubles:
-        return self.scale * points @ self.rotation.T + self.translation
-
-
-def fit_similarity(a: Floats, b: Floats) -> Similarity:
-    """Least-squares similarity from points a to points b, both [n, d]. (Umeyama, PAMI 13(4), 1991.)"""
-    a64, b64 = a.astype(np.float64), b.astype(np.float64)
-    mean_a, mean_b = a64.mean(0), b64.mean(0)
-    centred_a, centred_b = a64 - mean_a, b64 - mean_b
-    left, singular, right = np.linalg.svd(centred_b.T @ centred_a / len(a64))
-    sign = np.ones(len(singular))
-    sign[-1] = np.sign(np.linalg.det(left) * np.linalg.det(right))
-    rotation = (left * sign) @ right
-    scale = float((singular * sign).sum() / (centred_a**2).sum(1).mean())
-    return Similarity(scale, rotation, mean_b - scale * rotation @ mean_a)
 
 
 class Pose(NamedTuple):

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.imaging.geometry import fit_similarity
 from shared.vision.canonical import BROW_A, BROW_B, EYE_A, EYE_B, LIPS_INNER, LIPS_OUTER, OVAL, canonical
-from shared.vision.geometry import fit_similarity
 from shared.vision.protocols import Floats
 
 _NOSE = [

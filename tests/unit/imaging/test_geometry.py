@@ -25,7 +25,7 @@ def test_a_known_motion_is_found(dimensions: int) -> None:
         CHANCE.normal(size=dimensions),
     )
     fit = similarity(points, 1.7 * points @ turn.T + shift)
-    assert fit.dtype == np.float32
+    assert fit.dtype == np.float64
     assert fit.shape == (dimensions, dimensions + 1)
     assert np.allclose(fit, np.column_stack([1.7 * turn, shift]), atol=1e-4)
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from shared.imaging.geometry import fit_similarity
 from shared.vision.canonical import OVAL, canonical
-from shared.vision.geometry import fit_similarity, five_points, pose_of, region_from_mesh, region_from_points
+from shared.vision.geometry import five_points, pose_of, region_from_mesh, region_from_points
 from shared.vision.swapper.uv import uv_grid
 
 
