@@ -18,8 +18,9 @@ $(VENV)/.installed: $(REQUIREMENTS)
 	$(BIN)/pip install --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(VENV)/.tests-installed: $(VENV)/.installed tests/requirements.txt
+$(VENV)/.tests-installed: $(VENV)/.installed tests/requirements.txt tests/requirements-no-deps.txt
 	$(BIN)/pip install --disable-pip-version-check -r tests/requirements.txt
+	$(BIN)/pip install --disable-pip-version-check --no-deps -r tests/requirements-no-deps.txt
 	@touch $@
 
 models: $(VENV)/.installed ## fetch the default models into .wakeswap/models
@@ -48,7 +49,7 @@ test: $(VENV)/.tests-installed ## every test
 docs: $(VENV)/.installed ## write the generated pages anew
 	$(BIN)/python docs/generate.py
 
-bench-%: $(VENV)/.tests-installed ## bench-wake, bench-swap: a table, and JSON as the last line
+bench-%: $(VENV)/.tests-installed ## bench-wake, bench-swap, bench-paste, bench-frame: a table, and JSON as the last line
 	@$(BIN)/python -m tests.benchmarks.bench_$(subst -,_,$*)
 
 clean: ## remove what was installed and fetched
