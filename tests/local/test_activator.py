@@ -332,6 +332,34 @@ def test_the_environment_is_process_then_manifest_then_setting(tmp_path: Path, m
     run(story())
 
 
+def test_a_disk_that_takes_no_record_fails_the_wake_and_nothing_is_left_over(tmp_path: Path) -> None:
+    """Before the pod's first process and after it; then the disk is well again."""
+    (tmp_path / "steps").write_text("")
+
+    async def story() -> None:
+        step = f"test -s {tmp_path}/steps || rm -r {tmp_path}/pods"
+        document = service(spec={"initContainers": [{"name": "rm", "image": "t", "command": ["sh", "-c", step]}]})
+        async with activator(tmp_path, document) as (served, client):
+            status, text = await get(client, "/")
+            assert (status, "No such file or directory" in text) == (503, True)
+            assert psutil.Process().children(recursive=True) == []
+            (tmp_path / "pods").mkdir()
+            (tmp_path / "steps").write_text("done")
+            assert (await get(client, "/"))[0] == 200
+            await asleep(served)
+            assert (served.fleet.in_flight, served.fleet.waiting) == (0, 0)
+
+    run(story())
+
+
+def test_a_variable_that_no_process_can_have_fails_the_wake(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with activator(tmp_path, service(container={"env": [{"name": "A", "value": "a\0b"}]})) as (_, client):
+            assert await get(client, "/") == (503, "tiny does not wake: gunicorn: embedded null byte\n")
+
+    run(story())
+
+
 def test_a_missing_secret_fails_the_wake_by_name(tmp_path: Path) -> None:
     async def story() -> None:
         document = service(container={"envFrom": [{"secretRef": {"name": "absent"}}]})

@@ -30,14 +30,16 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def open(self, service: str) -> PodRecord:
-        """Record a pod that is about to start; its first process must carry the token."""
-        record = PodRecord(token=f"{service}-{secrets.token_hex(8)}")
+    def name(self, service: str) -> PodRecord:
+        """The record of a new pod, not yet on disk."""
+        return PodRecord(token=f"{service}-{secrets.token_hex(8)}")
+
+    def open(self, record: PodRecord) -> None:
+        """Record a pod that is about to start; its first process must carry the token. Raises OSError."""
         self._write(record)
-        return record
 
     def add(self, record: PodRecord, pid: int) -> PodRecord:
-        """Record one more process of the pod; one that is already gone needs no record."""
+        """Record one more process of the pod; one that is already gone needs no record. Raises OSError."""
         try:
             created = psutil.Process(pid).create_time()
         except psutil.NoSuchProcess:
@@ -64,6 +66,8 @@ class Ledger:
         psutil.wait_procs(alive, timeout=grace)
         for record in records:
             self.close(record)
+        for unfinished in self._folder.glob("*.tmp"):
+            unfinished.unlink(missing_ok=True)
         return len(orphans)
 
     def _path(self, token: str) -> Path:
@@ -77,8 +81,12 @@ class Ledger:
 
     @staticmethod
     def _read(path: Path) -> PodRecord:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        return PodRecord(data["token"], tuple((int(pid), float(created)) for pid, created in data["processes"]))
+        """A record damaged by a loss of power still tells the token: it is the file's name."""
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            return PodRecord(path.stem, tuple((int(pid), float(created)) for pid, created in data["processes"]))
+        except (ValueError, KeyError, TypeError):
+            return PodRecord(path.stem)
 
 
 def find_processes(records: Iterable[PodRecord]) -> list[psutil.Process]:

@@ -83,7 +83,7 @@ class Pod:
         self.port = 0
         self.wake = Wake(created=time.time(), reason=reason)
         self._runtime = runtime
-        self._record = runtime.ledger.open(spec.name)
+        self._record = runtime.ledger.name(spec.name)
         self._process: Process | None = None
         self._busy_since = 0.0
 
@@ -123,15 +123,14 @@ class Pod:
             raise
 
     async def _start(self) -> None:
+        self._runtime.ledger.open(self._record)
         fill_volumes(self.spec.volumes, self._runtime.configs, self._folder)
         for container in self.spec.init:
-            self._process = self._launch(container, {}, ())
-            code = await asyncio.shield(self._process.exited)
+            code = await asyncio.shield(self._launch(container, {}, ()).exited)
             if code != 0:
                 raise WakeError(f"init container {container.name} ended with {_ending(code)}")
         self.wake.init_done = time.time()
-        self._process = self._launch_server()
-        await self._wait_ready(self._process)
+        await self._wait_ready(self._launch_server())
         self.phase = "ready"
         self.wake.ready = time.time()
 
@@ -159,7 +158,7 @@ class Pod:
         env |= {**self._runtime.overrides, TOKEN_VARIABLE: self._record.token}
         command = [rewrite(expand(part, variables), folders) for part in (*container.command, *container.args)]
         cwd = container.working_dir and rewrite(container.working_dir, folders)
-        process = spawn(command, env, cwd, self._runtime.logs / f"{self.spec.name}.log", fds)
+        self._process = process = spawn(command, env, cwd, self._runtime.logs / f"{self.spec.name}.log", fds)
         self._record = self._runtime.ledger.add(self._record, process.pid)
         return process
 

@@ -80,6 +80,8 @@ def spawn(command: Sequence[str], env: Mapping[str, str], cwd: str | None, log: 
             )
         except OSError as error:
             raise SpawnError(f"{command[0]}: {error.strerror or error}") from error
+        except ValueError as error:  # a NUL in the command or in a variable
+            raise SpawnError(f"{command[0]}: {error}") from error
     return Process(popen)
 
 

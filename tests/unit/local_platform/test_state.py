@@ -64,9 +64,15 @@ def sleeper(token: str = "") -> subprocess.Popen[bytes]:
     return process
 
 
+def opened(ledger: Ledger) -> PodRecord:
+    record = ledger.name("tiny")
+    ledger.open(record)
+    return record
+
+
 def test_orphans_are_ended_by_token_or_by_number_and_birth_and_nobody_else(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
-    record = ledger.open("tiny")
+    record = opened(ledger)
     ours, numbered, reused, strange = sleeper(record.token), sleeper(), sleeper(), sleeper("tiny-another")
     ledger.add(record, numbered.pid)
     ledger._write(PodRecord("old", ((reused.pid, 1.0),)))
@@ -86,7 +92,7 @@ def test_orphans_are_ended_by_token_or_by_number_and_birth_and_nobody_else(tmp_p
 
 def test_closed_records_are_forgotten(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
-    record = ledger.add(ledger.open("tiny"), os.getpid())
+    record = ledger.add(opened(ledger), os.getpid())
     assert [process.pid for process in find_processes([record])] == [os.getpid()]
     ledger.close(record)
     assert ledger.reap(grace=1) == 0
@@ -94,9 +100,24 @@ def test_closed_records_are_forgotten(tmp_path: Path) -> None:
 
 def test_a_process_that_is_gone_needs_no_record(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path)
-    record = ledger.open("tiny")
+    record = opened(ledger)
     process = sleeper(record.token)
     process.kill()
     process.wait()
     assert not psutil.pid_exists(process.pid)
     assert ledger.add(record, process.pid) == record
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"processes": 5}'])
+def test_a_record_that_a_power_cut_damaged_still_names_its_orphans(tmp_path: Path, damage: str) -> None:
+    ledger = Ledger(tmp_path)
+    record = opened(ledger)
+    (tmp_path / f"{record.token}.json").write_text(damage)
+    (tmp_path / "half.tmp").write_text("{")
+    ours = sleeper(record.token)
+    try:
+        assert ledger.reap(grace=5) == 1
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        ours.kill()
+        ours.wait()
