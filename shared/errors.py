@@ -25,6 +25,9 @@ class WakeswapError(Exception):
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Internal error"
 
+    replaces_process: ClassVar[bool] = False
+    """Whether the process cannot be trusted after it: the harness answers, then lets the process be replaced."""
+
     def __init__(self, detail: str = "", *, context: Mapping[str, JsonValue] | None = None) -> None:
         super().__init__(detail or self.title)
         self.detail = detail or self.title
@@ -346,6 +349,14 @@ class CacheFullError(ModelError):
 class GpuUnavailableError(ModelError):
     code = "gpu_unavailable"
     title = "The GPU asked for is not available"
+
+
+class GpuMemoryError(ModelError):
+    """No memory for even one face. What holds it may be this process's own arena, which only a new process frees."""
+
+    code = "gpu_out_of_memory"
+    title = "Out of memory for the model"
+    replaces_process = True
 
 
 class StorageError(WakeswapError):
