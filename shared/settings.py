@@ -62,6 +62,12 @@ def _web_url(value: str) -> str:
     return value
 
 
+def _token(value: str) -> str:
+    if not re.fullmatch(r"[!-~]{16,}", value):
+        raise ValueError("is not a token of at least 16 visible ASCII characters")
+    return value
+
+
 @dataclass(frozen=True)
 class StoreSettings:
     """The object store."""
@@ -84,6 +90,8 @@ class ModelSettings:
     """Folder of the node's model cache; pods of one node may share it."""
     bucket: str = _env("WAKESWAP_MODEL_BUCKET", _store_url, "")
     """Store URL of the model bucket, asked before the models' own sources. Empty: there is none."""
+    lock: str = _env("WAKESWAP_MODEL_LOCK", _text, "")
+    """File in which digests are pinned that the catalogue lacks. Empty: `models.lock.toml` beside the cache."""
     detector: str = _env("WAKESWAP_DETECTOR", _text, "centerface")
     """Catalogue name of the face detector."""
     landmarker: str = _env("WAKESWAP_LANDMARKER", _text, "face_mesh")
@@ -123,11 +131,11 @@ class TenantSettings:
     tenants: str = _env("WAKESWAP_TENANTS", _text, "")
     """JSON: `{"<tenant>": {"policy": {...}, "webhook": {"url": "https://..."}}}`, every part optional."""
     api_keys: str = _env("WAKESWAP_API_KEYS", _text, "", secret=True)
-    """`tenant=key[,tenant=key]`: the bearer keys of the HTTP API. Only intake needs it."""
+    """`tenant=key[,tenant=key]`: bearer keys of the HTTP API, 16 or more visible ASCII characters each. Intake only."""
     webhook_secrets: str = _env("WAKESWAP_WEBHOOK_SECRETS", _text, "", secret=True)
     """`tenant=whsec_<base64>[,...]`: what webhooks are signed with. Only notify needs it."""
-    notification_token: str = _env("WAKESWAP_NOTIFICATION_TOKEN", _text, "", secret=True)
-    """Bearer token that bucket notifications bring to /events/s3. Empty: that door is closed."""
+    notification_token: str = _env("WAKESWAP_NOTIFICATION_TOKEN", _token, "", secret=True)
+    """Bearer token (16 or more characters) of bucket notifications to /events/s3. Empty: that door is closed."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,6 +16,9 @@ from shared import records
 from shared.errors import ConfigError, JsonValue, UnauthorizedError, UnknownTenantError
 from shared.tenancy.policy import policy, webhook
 from shared.tenancy.tenant import NAME, Tenant
+
+KEY = re.compile(r"[!-~]{16,}")
+"""What can stand after `Bearer`. A shorter key can be guessed, and could be part of any word that a log redacts."""
 
 
 class Directory:
@@ -51,6 +55,9 @@ def load(tenants: str, api_keys: str = "", webhook_secrets: str = "") -> Directo
     """
     found = {name: _tenant(name, entry) for name, entry in _object("tenants", _json(tenants)).items()}
     for name, key in pairs("api_keys", api_keys).items():
+        if not KEY.fullmatch(key):
+            where = f"api_keys.{name}"
+            raise ConfigError("A key has at least 16 visible ASCII characters.", context={"field": where})
         found[name] = replace(_known(found, "api_keys", name), key_digest=_digest(key))
     for name, secret in pairs("webhook_secrets", webhook_secrets).items():
         tenant = _known(found, "webhook_secrets", name)

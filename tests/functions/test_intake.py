@@ -18,7 +18,7 @@ from tests.unit.serving.support import App
 from tests.unit.serving.test_emitter import Broker, broker
 
 SQS = "dev.knative.connector.event.aws-sqs"
-KEY = {"Authorization": "Bearer k-1"}
+KEY = {"Authorization": "Bearer key-of-demo-0123456789"}
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Door:
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[Door]:
     with broker() as server:
-        settings = {"K_SINK": server.address, "WAKESWAP_API_KEYS": "demo=k-1"}
+        settings = {"K_SINK": server.address, "WAKESWAP_API_KEYS": "demo=key-of-demo-0123456789"}
         yield Door(App("intake", tmp_path, package="functions", **settings), server)
 
 

@@ -168,7 +168,7 @@ def test_a_dead_letter_of_a_job_that_has_ended_says_nothing(tmp_path: Path) -> N
 
 def test_intake_takes_notifications_and_serves_the_api_in_one_process(tmp_path: Path) -> None:
     with broker() as server:
-        settings = {"K_SINK": server.address, "WAKESWAP_API_KEYS": "demo=k-1"}
+        settings = {"K_SINK": server.address, "WAKESWAP_API_KEYS": "demo=key-of-demo-0123456789"}
         app = App("intake", tmp_path, package="functions", **settings)
         test_event = (DATA / "event" / "s3_test_event.json").read_bytes()
         headers = {
@@ -180,6 +180,6 @@ def test_intake_takes_notifications_and_serves_the_api_in_one_process(tmp_path: 
         answer = app.client.post("/", headers={**headers, "content-type": "application/json"}, data=test_event)
         assert (answer.status_code, server.received) == (204, [])
         assert app.client.get("/v1/jobs").status_code == 401
-        listing = app.client.get("/v1/jobs", headers={"Authorization": "Bearer k-1"})
+        listing = app.client.get("/v1/jobs", headers={"Authorization": "Bearer key-of-demo-0123456789"})
         assert (listing.status_code, listing.get_json()["jobs"]) == (200, [])
         assert app.client.get("/openapi.json").status_code == 200

@@ -64,6 +64,8 @@ def test_empty_variables_and_variables_of_others_do_not_matter() -> None:
         ("WAKESWAP_LOG_LEVEL", "debug"),
         ("PORT", "65536"),
         ("K_SINK", "broker"),
+        ("WAKESWAP_NOTIFICATION_TOKEN", "fifteen-letters"),
+        ("WAKESWAP_NOTIFICATION_TOKEN", "two words and more"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(variable: str, value: str) -> None:
@@ -83,12 +85,12 @@ def test_secrets_are_known_to_the_redactor_and_never_shown() -> None:
         {
             "WAKESWAP_API_KEYS": "demo=key-one, other=key-two",
             "WAKESWAP_WEBHOOK_SECRETS": "demo=whsec_c2VjcmV0",
-            "WAKESWAP_NOTIFICATION_TOKEN": "door-token",
+            "WAKESWAP_NOTIFICATION_TOKEN": "token-of-the-door",
             "AWS_SECRET_ACCESS_KEY": "aws-secret",
             "AWS_SESSION_TOKEN": "aws-session",
         }
     )
-    secrets = {"key-one", "key-two", "whsec_c2VjcmV0", "door-token", "aws-secret", "aws-session"}
+    secrets = {"key-one", "key-two", "whsec_c2VjcmV0", "token-of-the-door", "aws-secret", "aws-session"}
     assert set(read.secrets()) == secrets
     assert not any(secret in repr(read) for secret in secrets)
 

@@ -49,7 +49,7 @@ class Api:
         self.client = self.app.test_client()
 
     def call(self, method: str, path: str, tenant: str = "demo", **more: Any) -> TestResponse:
-        headers = {"Authorization": f"Bearer key-of-{tenant}", **more.pop("headers", {})}
+        headers = {"Authorization": f"Bearer key-of-{tenant}-0123456789", **more.pop("headers", {})}
         return self.client.open(path, method=method, headers=headers, **more)
 
     def send(self, *sources: bytes, target: bytes | None = None, tenant: str = "demo", **more: Any) -> TestResponse:

@@ -214,7 +214,7 @@ def test_bug_is_a_problem_too(tmp_path: Path) -> None:
 
     front.mount(app, front.Front(lambda: world, broken, "", 1000))
     key = world.put("tenants/demo/inbox/a.jpg")
-    headers = {"Authorization": "Bearer key-of-demo"}
+    headers = {"Authorization": "Bearer key-of-demo-0123456789"}
     response = app.test_client().post("/v1/jobs", json={"source": key, "target": key}, headers=headers)
     assert code(response) == (500, "internal_error")
     assert b"secret" not in response.data

@@ -69,7 +69,7 @@ def test_keys_are_checked(api: Api) -> None:
     for header in (
         {},
         {"Authorization": "Bearer wrong"},
-        {"Authorization": "Basic key-of-demo"},
+        {"Authorization": "Basic key-of-demo-0123456789"},
         {"Authorization": ""},
     ):
         response = api.client.post("/v1/jobs", headers=header)

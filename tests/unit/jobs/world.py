@@ -25,7 +25,7 @@ from shared.tenancy.directory import Directory, load
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 TENANTS = json.dumps({"demo": {}, "acme": {}, "small": {"policy": {"max_bytes": 5000, "max_pixels": 10_000}}})
-KEYS = "demo=key-of-demo,acme=key-of-acme,small=key-of-small"
+KEYS = ",".join(f"{name}=key-of-{name}-0123456789" for name in ("demo", "acme", "small"))
 NOW = 1_800_000_000.0
 
 

@@ -30,7 +30,7 @@ def test_defaults() -> None:
 def test_everything_set() -> None:
     policy = {"nsfw_threshold": 0.5, "max_pixels": 100, "max_bytes": 200, "link_seconds": 60}
     hook = {"url": "https://example.com/hook", "allow_local": False}
-    tenant = load(one(policy=policy, webhook=hook), "demo=abc=def", f"demo={SECRET}").get("demo")
+    tenant = load(one(policy=policy, webhook=hook), "demo=abc=def0123456789", f"demo={SECRET}").get("demo")
     assert tenant.policy == Policy(0.5, 100, 200, 60)
     assert tenant.webhook == Webhook("https://example.com/hook", SECRET)
     assert SECRET not in repr(tenant)
@@ -38,17 +38,17 @@ def test_everything_set() -> None:
 
 
 def test_keys() -> None:
-    directory = load('{"a": {}, "b": {}, "c": {}}', "a=key-a, b=key=b")
-    assert directory.authenticate("key-a").name == "a"
-    assert directory.authenticate("key=b").name == "b"
+    directory = load('{"a": {}, "b": {}, "c": {}}', "a=key-a-0123456789, b=key=b-0123456789")
+    assert directory.authenticate("key-a-0123456789").name == "a"
+    assert directory.authenticate("key=b-0123456789").name == "b"
     with pytest.raises(UnknownTenantError):
         directory.get("d")
 
 
 @given(st.text())
 def test_no_other_key_opens(key: str) -> None:
-    directory = load('{"a": {}, "b": {}}', "a=key-a")  # b has no key, and the empty one is not its
-    if key != "key-a":
+    directory = load('{"a": {}, "b": {}}', "a=key-a-0123456789")  # b has no key, and the empty one is not its
+    if key != "key-a-0123456789":
         with pytest.raises(UnauthorizedError):
             directory.authenticate(key)
 
@@ -100,6 +100,9 @@ def test_ranges(name: str) -> None:
         ("=secret", "", "api_keys"),
         ("demo=", "", "api_keys"),
         ("demo=a,demo=b", "", "api_keys.demo"),
+        ("demo=short-key-15-ch", "", "api_keys.demo"),
+        ("demo=a key with spaces in it", "", "api_keys.demo"),
+        ("demo=schlüssel-schlüssel", "", "api_keys.demo"),
         ("other=secret", "", "api_keys.other"),
         ("", "demo=nosecret", "webhook_secrets.demo"),
         ("", "demo=whsec_!!", "webhook_secrets.demo"),
