@@ -13,7 +13,7 @@ from shared.jobs.accepted import Accepted
 def handle(event: Event, ctx: FrontContext) -> Iterator[Accepted]:
     letters.keep(ctx.store, event)
     ctx.metrics.count("dead_letters", type=event.type if event.kind else "foreign")
-    failure = letters.failure(event)
+    failure = letters.failure(event, ctx.tenants)
     if failure is None:
         ctx.log.warning("event kept, no job fails by it: %s", event.type)
         return

@@ -1,6 +1,6 @@
 """Dead letters: events that the broker gave up on, kept as they were, and what they mean for their job.
 
-Knows the event, the payloads and the object store.
+Knows the event, the payloads, the tenants and the object store.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from shared.events.payloads import Failure
 from shared.jobs.records import JSON
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
+from shared.tenancy.directory import Directory
 
 _CODE = re.compile(r'"code"\s*:\s*"([a-z][a-z0-9_]{0,63})"')
 _STAGE = re.compile(r"[a-z][a-z0-9-]{0,62}")
@@ -30,12 +31,13 @@ def keep(store: ObjectStore, event: Event) -> None:
         return
 
 
-def failure(event: Event) -> Failure | None:
+def failure(event: Event, tenants: Directory) -> Failure | None:
     """The failed event of the job that `event` belongs to.
 
-    None when there is no such job, or when the job has ended already and only the news of it could not be delivered.
+    None when there is no such job or tenant, or when the job has ended already and only the news of it could not be
+    delivered.
     """
-    if event.kind is None or not event.tenant or not _is_job(event) or is_end(event):
+    if event.kind is None or is_end(event) or not _is_job(event, tenants):
         return None
     code = str(event.extensions.get("knativeerrorcode", ""))
     return Failure(
@@ -53,9 +55,9 @@ def is_end(event: Event) -> bool:
     return kind is not None and (kind.outcome in ("rejected", "failed") or kind == ("publish", "completed"))
 
 
-def _is_job(event: Event) -> bool:
+def _is_job(event: Event, tenants: Directory) -> bool:
     try:
-        return bool(keys.job(event.tenant, event.job))
+        return bool(keys.job(tenants.get(event.tenant).name, event.job))
     except (InvalidKeyError, UnknownTenantError):
         return False
 

@@ -73,6 +73,7 @@ def test_reasons(world: World, dest: str, code: str, data: str, stage: str, reas
         replace(LETTER, type="dev.knative.sources.ping"),
         replace(LETTER, extensions={}),
         replace(LETTER, extensions={"tenantid": "../x"}),
+        replace(LETTER, extensions={"tenantid": "nobody-we-know"}),
         replace(LETTER, subject=""),
         replace(LETTER, subject="../../x"),
     ],
