@@ -100,8 +100,13 @@ and the option's name."""
 
 def options() -> str:
     docs = field_docs(ROOT / "shared/events/payloads.py")["Options"]
-    rows = [(code(item.name), code(item.default), docs[item.name]) for item in fields(payloads.Options)]
+    rows = [(code(item.name), _default_option(item.default), docs[item.name]) for item in fields(payloads.Options)]
     return "\n\n".join((MADE, "# Options of a job", _OPTIONS, table(("Option", "Default", "Meaning"), rows))) + "\n"
+
+
+def _default_option(value: object) -> str:
+    """As a caller writes it; a text without its quotes."""
+    return code(value if isinstance(value, str) else json.dumps(value))
 
 
 def events() -> str:
@@ -135,6 +140,7 @@ pixels do not: no event is larger than 64 KiB.
 | `tenantid` | the tenant, set by intake after authentication; never taken from data |
 | `media` | `image` |
 | `priority` | `interactive` or `batch` |
+| `enhance` | `true` when the job's options name an enhancer or an upscaler, else absent |
 | `traceparent` | W3C trace context |
 | `partitionkey` | the job's id |
 
@@ -200,6 +206,12 @@ def _triggers() -> Iterator[dict[str, Any]]:
 
 
 def _listeners(event: dict[str, Any], triggers: list[dict[str, Any]]) -> str:
+    found, enhanced = (_hearing(event | more, triggers) for more in ({}, {"enhance": "true"}))
+    also = f"; with `enhance`: {enhanced}" if enhanced != found else ""
+    return found + also
+
+
+def _hearing(event: dict[str, Any], triggers: list[dict[str, Any]]) -> str:
     found = []
     for spec in triggers:
         if all(_matches(entry, event) for entry in spec.get("filters", [])):

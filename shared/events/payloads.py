@@ -29,25 +29,80 @@ class ObjectRef:
 
 
 @dataclass(frozen=True)
+class Pairing:
+    """Which source goes onto which target face."""
+
+    source: int
+    """Index into the job's sources, counted from 0."""
+    target: int
+    """Index of a target face, counted from 0 in the order that `order` says."""
+
+
+@dataclass(frozen=True)
 class Options:
     """What the caller may choose; every field has a default and a documented range (see docs/options.md)."""
 
     swapper: str = "mesh"
     """Catalogue name of the swapper."""
     faces: str = "many"
-    """Target faces: `many` (all), `one` (the largest), or an index counted left to right from 0."""
+    """Target faces: `many` (all), `one` (the largest), `reference` (those of the person on the `reference` picture;
+    needs a face recogniser that the tenant may use), or an index counted from 0 in the order that `order` says, 0..999.
+    """
+    order: str = "position"
+    """How an index counts the target faces: `position` (left to right by the centre, then top to bottom), `size`
+    (largest first) or `score` (surest first). All found faces count, also those too small or too unsure to be swapped.
+    """
+    mapping: tuple[Pairing, ...] = ()
+    """List of `{"source": i, "target": j}`, at most 64: the face of source picture i goes onto target face j, and no
+    other face is swapped. A target stands at most once, a source any number of times. Empty: all sources show one
+    person, whose identity goes onto every chosen face. Not together with another `faces` than `many`."""
+    similarity: float = 0.4
+    """For `faces: reference`: smallest cosine between the recogniser's vectors of two faces of one person, 0..1."""
     source_face: str = "one"
-    """Source face: `one` (the largest; near-equal ones are ambiguous), `largest` (no question asked), or an index."""
-    eyes: str = "target"
-    """`target` keeps the target's own eyes and gaze, `source` paints the source's."""
-    shape: float = 0.5
-    """How far nose, eyes, brows and mouth move to the source's proportions, 0..1."""
+    """Source face: `one` (the largest; near-equal ones are ambiguous), `largest` (no question asked), or an index
+    counted left to right from 0, 0..999."""
     min_face: int = 20
     """Smallest face side in pixels of the target that is swapped, 18..4096."""
+    min_score: float = 0.5
+    """Smallest detector score of a target face that is swapped, 0.2..1. Below 0.5 more faces are found and counted."""
+    eyes: str = "target"
+    """`target` keeps the target's own eyes and gaze, `source` paints the source's. Embedded swapper (`mesh`) only."""
+    shape: float = 0.5
+    """How far nose, eyes, brows and mouth move to the source's proportions, 0..1. Embedded swapper only."""
+    boost: int = 0
+    """Side in pixels at which a learned swapper works: 0 for the model's own, or a multiple of it from 256 to 1024 in
+    steps of 128."""
+    masks: tuple[str, ...] = ("box",)
+    """What limits a learned swapper's pixels, a list of `box` (feathered crop), `occlusion` (not over hands, hair,
+    glasses) and `region` (skin and features only); joined by minimum."""
+    mask_blur: float = 0.3
+    """Feather of the box mask as a part of half the crop, 0..1."""
+    mask_padding: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    """Top, right, bottom and left part of the crop that the box mask leaves out, 0..0.45 each."""
+    colour_match: bool = False
+    """Whether a learned swapper's crop gets the mean and spread of the target's colours."""
+    enhancer: str = ""
+    """Catalogue name of a model that restores the swapped faces; empty: none."""
+    enhance_blend: float = 0.8
+    """Share of the restored face, 0..1."""
+    upscaler: str = ""
+    """Catalogue name of a model that enlarges the whole picture; empty: none. What was enlarged is at most 3840 x 2160
+    or as large as the target."""
+    client: str = "original"
+    """Where the result is shown: `original` (as large as it is), `web` (at most 1920 x 1080) or `mobile` (at most
+    1280 x 720), either way up. A smaller picture is never enlarged for it."""
     format: str = "same"
     """`same` as the target where it can be written, `jpeg`, `png`, `webp`, `avif`, `tiff`, `bmp` or `gif`."""
     quality: int = 92
     """JPEG, WebP and AVIF quality, 1..100."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Pixels of an upright picture."""
+
+    width: int
+    height: int
 
 
 @dataclass(frozen=True)
@@ -79,6 +134,8 @@ class Job:
     """`interactive` or `batch`."""
     created: str = ""
     """RFC 3339, UTC."""
+    reference: ObjectRef | None = None
+    """A picture of the person whose face in the target is meant, for `faces: reference`."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +149,14 @@ class Faces:
     target_faces: tuple[Face, ...]
     """In the documented order: left to right by the centre, then top to bottom."""
     landmarks: ObjectRef
-    """`.npz`: `source` float32 [468, 3] and `target` float32 [N, 468, 3], pixels of the upright pictures."""
+    """`.npz` of float32, pixels of the upright pictures: `source` [468, 3], `sources` [S, 468, 3], `target`
+    [N, 468, 3]; `source_points` [S, 5, 2] and `target_points` [N, 5, 2] are NaN where no finer model measured them."""
     source: int = 0
-    """Index into `request.source` of the picture whose face is used."""
+    """Index into `request.source` of the most frontal face: the one in `source_face`."""
+    source_faces: tuple[Face, ...] = ()
+    """The face of each source picture."""
+    assigned: tuple[int, ...] = ()
+    """For each target face the index of its source; empty: all get the one identity that all sources show."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +169,11 @@ class Media:
     pixels: ObjectRef
     """`.npy`: uint8 [height, width, 3 or 4], BGR or BGRA, sRGB, upright."""
     faces: tuple[Face, ...]
-    """The target faces that were swapped."""
+    """The target faces that were swapped, in pixels of the target."""
+    size: Size | None = None
+    """The target's own; the pixels may have been enlarged since."""
+    landmarks: ObjectRef | None = None
+    """As in Faces, as long as the picture has the size in which they were found."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +186,14 @@ class Result:
     width: int
     height: int
     faces: tuple[Face, ...]
+    """The target faces that were swapped, in pixels of the result."""
     link: str
     """Time-limited address of the picture (presigned on S3, file: on a folder store)."""
     expires: str
     """RFC 3339: when the link stops working."""
     origin: str = "http"
+    resized_from: Size | None = None
+    """What the swapped picture measured before it was reduced for `client` or the tenant's limit."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The grammar of the inbox: which uploads together mean a job.
 
-    tenants/<t>/inbox/<any>.job.json                 manifest: {"source": name | [names], "target": name, "options": {}}
+    tenants/<t>/inbox/<any>.job.json                 manifest: {"source": name | [names], "target": name, "options": {},
+                                                     "reference": name}
     tenants/<t>/inbox/<folder>/source.* and target.* a pair: a job as soon as both are there
     tenants/<t>/inbox/templates/<template>/<picture> a source for the stored target
     tenants/<t>/templates/<template>/target.*        ... which lies here, outside the inbox
@@ -11,7 +12,7 @@ Planning only names objects; it reads listings and manifests, never a picture. K
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shared import records
 from shared.errors import (
@@ -45,6 +46,8 @@ class Draft:
     """Full keys."""
     target: str
     options: Options = field(default_factory=Options)
+    reference: str = ""
+    """Full key, if the job has such a picture."""
     manifest: str = ""
     """Key of the manifest it comes from, if any."""
 
@@ -73,18 +76,20 @@ def plan(store: ObjectStore, tenant: str, key: str) -> Draft | None:
     return None
 
 
-def parse_manifest(tenant: str, folder: str, body: JsonValue) -> tuple[tuple[str, ...], str, Options]:
-    """Source keys, target key and options; names are relative to `folder` (ending in `/`) unless they are full keys.
+def parse_manifest(tenant: str, folder: str, body: JsonValue) -> Draft:
+    """The job that it describes; names are relative to `folder` (ending in `/`) unless they are full keys.
 
     Raises InvalidManifestError, InvalidKeyError, InvalidOptionError.
     """
     if not isinstance(body, dict):
         raise InvalidManifestError("A job is described by a JSON object.")
-    if unknown := sorted(set(body) - {"source", "target", "options"}):
+    if unknown := sorted(set(body) - {"source", "target", "reference", "options"}):
         raise InvalidManifestError("A job's description has an unknown field.", context={"field": unknown[0][:64]})
     sources = tuple(_key(tenant, folder, "source", entry) for entry in source_names(body.get("source")))
     target = _key(tenant, folder, "target", body.get("target"))
-    return sources, target, options.parse(body.get("options", {}))
+    reference = _key(tenant, folder, "reference", body["reference"]) if body.get("reference") is not None else ""
+    chosen = options.fit(options.parse(body.get("options", {})), sources=len(sources), reference=bool(reference))
+    return Draft("", sources, target, chosen, reference)
 
 
 def source_names(value: JsonValue) -> list[JsonValue]:
@@ -111,10 +116,10 @@ def _from_manifest(store: ObjectStore, tenant: str, key: str) -> Draft:
     except ValueError:
         raise InvalidManifestError("The manifest is not valid JSON.") from None
     try:
-        source, target, chosen = parse_manifest(tenant, key.rpartition("/")[0] + "/", body)
+        draft = parse_manifest(tenant, key.rpartition("/")[0] + "/", body)
     except InvalidOptionError as error:
         raise InvalidManifestError(error.detail, context=error.context) from None
-    return Draft(unit=key, source=source, target=target, options=chosen, manifest=key)
+    return replace(draft, unit=key, manifest=key)
 
 
 def _from_template(store: ObjectStore, tenant: str, template: str, key: str) -> Draft:

@@ -124,7 +124,7 @@ class _ReplacedError(Exception):
 
 def _heads(store: ObjectStore, draft: Draft) -> dict[str, ObjectInfo]:
     found = {}
-    for key in filter(None, (draft.manifest, *draft.source, draft.target)):
+    for key in filter(None, (draft.manifest, *draft.source, draft.target, draft.reference)):
         try:
             found[key] = store.head(key)
         except ObjectNotFoundError:
@@ -141,6 +141,7 @@ def _job(job_id: str, draft: Draft, refs: Mapping[str, ObjectRef], origin: Origi
         origin=origin.name,
         priority=origin.priority,
         created=records.timestamp(now),
+        reference=refs[draft.reference] if draft.reference else None,
     )
 
 

@@ -34,11 +34,17 @@ class Asked:
     options: Options
     files: Mapping[str, BinaryIO]
     """Key -> the picture's file, for those that came with the request."""
+    reference: ObjectRef | None = None
+
+    @property
+    def pictures(self) -> tuple[ObjectRef, ...]:
+        return (*self.source, self.target, *([self.reference] if self.reference else []))
 
     @property
     def digest(self) -> str:
         """The same pictures and options, however they were sent, have the same digest."""
-        pictures = [[ref.digest for ref in self.source], self.target.digest]
+        others = [ref.digest for ref in self.pictures[len(self.source) :]]
+        pictures = [[ref.digest for ref in self.source], *others]
         return hashlib.sha256(text.dumps([pictures, text.write(self.options)])).hexdigest()
 
 
@@ -51,15 +57,26 @@ def job_id(tenant: Tenant, idempotency_key: str | None) -> str:
     return ids.of_request(tenant.name, idempotency_key)
 
 
-def from_files(tenant: Tenant, job: str, sources: Sequence[BinaryIO], target: BinaryIO, chosen: JsonValue) -> Asked:
+def from_files(
+    tenant: Tenant,
+    job: str,
+    sources: Sequence[BinaryIO],
+    target: BinaryIO,
+    chosen: JsonValue,
+    *,
+    reference: BinaryIO | None = None,
+) -> Asked:
     """Look at every picture, one at a time in memory. Raises RejectedError, RequestError and InvalidOptionError."""
     if not 1 <= len(sources) <= inbox.MAX_SOURCES:
         raise RequestError(f"A job has 1 to {inbox.MAX_SOURCES} sources.", context={"field": "source"})
-    asked = options.parse(chosen)
+    asked = options.fit(options.parse(chosen), sources=len(sources), reference=reference is not None)
     refs = [_examine(tenant, job, "source", file) for file in sources]
     last = _examine(tenant, job, "target", target)
-    files = {ref.key: file for ref, file in zip([*refs, last], [*sources, target], strict=True)}
-    return Asked(tuple(refs), last, asked, files)
+    meant = None if reference is None else _examine(tenant, job, "reference", reference)
+    files = dict(zip([ref.key for ref in refs], sources, strict=True)) | {last.key: target}
+    if meant is not None and reference is not None:
+        files[meant.key] = reference
+    return Asked(tuple(refs), last, asked, files, meant)
 
 
 def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
@@ -68,11 +85,14 @@ def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
     Raises RequestError, InvalidOptionError, and RejectedError (a key outside, an object gone, a bad picture).
     """
     try:
-        source, target, asked = inbox.parse_manifest(tenant.name, keys.inbox(tenant.name), body)
+        draft = inbox.parse_manifest(tenant.name, keys.inbox(tenant.name), body)
     except InvalidManifestError as error:
         raise RequestError(error.detail, context=error.context) from None
-    refs = {key: making.reference(store, tenant, key) for key in {*source, target}}
-    return Asked(tuple(refs[key] for key in source), refs[target], asked, {})
+    names = {*draft.source, draft.target, draft.reference} - {""}
+    refs = {key: making.reference(store, tenant, key) for key in names}
+    return Asked(
+        tuple(refs[key] for key in draft.source), refs[draft.target], draft.options, {}, refs.get(draft.reference)
+    )
 
 
 def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: float) -> Job:
@@ -82,10 +102,11 @@ def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: floa
     """
     known = records.find(store, tenant.name, job)
     if known is None:
-        for ref in (*asked.source, asked.target):
+        for ref in asked.pictures:
             if ref.key in asked.files:
                 _store(store, job, ref, asked.files[ref.key])
-        payload = Job(job, asked.source, asked.target, asked.options, created=records.timestamp(now))
+        created = records.timestamp(now)
+        payload = Job(job, asked.source, asked.target, asked.options, created=created, reference=asked.reference)
         known = records.create(store, tenant.name, JobRecord(payload, request=asked.digest))
     if known.request != asked.digest:
         raise IdempotencyConflictError

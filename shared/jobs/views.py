@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shared import records
 from shared.errors import InvalidKeyError, JsonValue, NotFoundError, ObjectNotFoundError, RequestError
 from shared.events.event import parse_type
-from shared.events.payloads import Job, ObjectRef
+from shared.events.payloads import Job, ObjectRef, Size
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
@@ -59,6 +59,7 @@ class Outcome:
     width: int = 0
     height: int = 0
     faces: int = 0
+    resized_from: Size | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class _Image:
     image: ObjectRef
     width: int
     height: int
+    resized_from: Size | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,8 @@ def _outcome(end: _End) -> Outcome:
         made = records.read(_Image, end.data)
         faces = end.data.get("faces")
         count = len(faces) if isinstance(faces, list) else 0
-        return Outcome(SUCCEEDED, kind.stage, "", "", 200, {}, made.image, made.width, made.height, count)
+        size, before = (made.width, made.height), made.resized_from
+        return Outcome(SUCCEEDED, kind.stage, "", "", 200, {}, made.image, *size, count, before)
     fault = records.read(_Fault, end.data)
     return Outcome(_ENDS[kind.outcome], fault.stage, fault.code, fault.detail, fault.status, fault.context)
 

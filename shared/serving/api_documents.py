@@ -83,4 +83,6 @@ def _outcome(job_id: str, outcome: Outcome) -> dict[str, JsonValue]:
         "height": outcome.height,
         "faces": outcome.faces,
     }
+    if outcome.resized_from is not None:
+        result["resized_from"] = records.write(outcome.resized_from)
     return {"result": result}

@@ -25,6 +25,7 @@ MAX_DOCUMENT_BYTES = 65_536
 _FORM_BYTES = 500_000
 """Also the parser's own buffer, which takes 64 KiB at a time, so not smaller."""
 _WAIT = re.compile(r"(?:^|[,\s])wait\s*=\s*\"?([0-9]{1,9})\"?\s*(?:[,;]|$)", re.IGNORECASE)
+_PICTURES = ("source", "target", "reference")
 _BEARER = re.compile(r"Bearer +([!-~]+) *", re.IGNORECASE)
 
 
@@ -71,15 +72,19 @@ def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
     request.max_form_parts = inbox.MAX_SOURCES + 8
     request.max_form_memory_size = _FORM_BYTES
     sources, targets = request.files.getlist("source"), request.files.getlist("target")
-    if unknown := sorted({*request.files, *request.form} - {"source", "target", "options"}):
+    if unknown := sorted({*request.files, *request.form} - {*_PICTURES, "options"}):
         raise RequestError("There is no such part.", context={"field": unknown[0][:64]})
-    if texts := sorted({"source", "target"} & {*request.form}):
+    if texts := sorted({*_PICTURES} & {*request.form}):
         raise RequestError("A picture is sent as a file, with a file name.", context={"field": texts[0]})
     if not sources or len(targets) != 1:
         field = "target" if sources else "source"
         raise RequestError("Send one or more files `source` and one file `target`.", context={"field": field})
-    streams = [cast(BinaryIO, part.stream) for part in (*sources, *targets)]
-    return requests.from_files(owner, job_id, streams[:-1], streams[-1], _options(request))
+    references = request.files.getlist("reference")
+    if len(references) > 1:
+        raise RequestError("Send at most one file `reference`.", context={"field": "reference"})
+    *streams, target = [cast(BinaryIO, part.stream) for part in (*sources, *targets)]
+    reference = cast(BinaryIO, references[0].stream) if references else None
+    return requests.from_files(owner, job_id, streams, target, _options(request), reference=reference)
 
 
 def _options(request: Request) -> JsonValue:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
+from shared import records
 from shared.events.payloads import Options, Rejection
 from shared.jobs import views
 from shared.serving import front
@@ -59,9 +59,7 @@ def test_what_is_served_is_the_document(api: Api) -> None:
 
 def test_options_are_the_payloads(api: Api) -> None:
     described = DOCUMENT["components"]["schemas"]["Options"]["properties"]
-    assert {name: entry["default"] for name, entry in described.items()} == {
-        entry.name: entry.default for entry in fields(Options)
-    }
+    assert {name: entry["default"] for name, entry in described.items()} == records.write(Options())
     assert DOCUMENT["components"]["schemas"]["Status"]["enum"] == list(views.STATUSES)
 
 

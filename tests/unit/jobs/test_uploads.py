@@ -89,6 +89,36 @@ def test_manifest(world: World) -> None:
     assert job.options == Options(format="png", faces="1")
 
 
+def test_face_02_a_manifest_with_a_reference(world: World) -> None:
+    for name, number in (("a", 1), ("b", 2), ("who", 3)):
+        world.put(BASE + f"x/{name}.jpg", picture(number))
+    key = manifest(world, source="a.jpg", target="b.jpg", reference="who.jpg", options={"faces": "reference"})
+    (job,) = jobs(world.upload(key))
+    assert job.reference is not None
+    assert job.reference.key == BASE + "x/who.jpg"
+    world.put(BASE + "x/who.jpg", picture(4))
+    (other,) = jobs(world.upload(key))
+    assert other.job != job.job
+    assert other.reference != job.reference
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"options": {"faces": "reference"}}, "faces"),
+        ({"reference": "a.jpg"}, "reference"),
+        ({"reference": 1, "options": {"faces": "reference"}}, "reference"),
+        ({"options": {"mapping": [{"source": 1, "target": 0}]}}, "mapping"),
+    ],
+)
+def test_a_manifest_whose_options_do_not_go_with_its_pictures(
+    world: World, fields: dict[str, object], field: str
+) -> None:
+    world.put(BASE + "x/a.jpg")
+    (rejection,) = rejections(world.upload(manifest(world, source="a.jpg", target="a.jpg", **fields)))
+    assert (rejection.code, rejection.context) == ("invalid_manifest", {"field": field})
+
+
 def test_manifest_before_its_pictures_waits_for_them(world: World) -> None:
     world.put(BASE + "x/a.jpg")
     key = manifest(world, source="a.jpg", target="late.jpg")
