@@ -105,7 +105,7 @@ class StateDir:
         A template that changed is made anew; the others keep their value over restarts.
         """
         path = self.folder("generated") / f"{name}.json"
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        kept = self._kept(path)
         values = {
             key: kept[key] if key in kept and kept[key]["template"] == template else self._generate(template)
             for key, template in templates.items()
@@ -113,6 +113,15 @@ class StateDir:
         if values != kept:
             write_private(path, json.dumps(values, indent=2))
         return {key: value["value"].replace("{state}", str(self.root)) for key, value in values.items()}
+
+    @staticmethod
+    def _kept(path: Path) -> dict[str, dict[str, str]]:
+        """Secrets are never silently made anew: whoever holds the old ones would be locked out."""
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            return {key: {"template": one["template"], "value": one["value"]} for key, one in kept.items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StateError(f"{path} is damaged: remove it, and new values are made") from error
 
     @staticmethod
     def _generate(template: str) -> dict[str, str]:

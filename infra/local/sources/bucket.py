@@ -1,29 +1,24 @@
 """A watched folder plays a bucket whose notifications go through a queue to an IntegrationSource.
 
-A file is announced once it has kept its size and time over two looks. The announcement's id is made of key, time
-and size, and what was announced is remembered: a crash between sending and remembering repeats the same id, which
-the broker drops; files that arrived while nobody looked are found at the next start.
+A file is announced once it has kept its version over two looks and nobody has it open for writing. The id is made
+of key and version, and what was announced is remembered: a crash between sending and remembering repeats the same
+id, which the broker drops; files that arrived while nobody looked are found at the next start.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fnmatch
-import hashlib
 import json
 import logging
-import os
-import sqlite3
-import stat
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote_plus
 
 from infra.local.eventing.cloudevent import CloudEvent
+from infra.local.sources.announced import Announced
 from infra.local.sources.emit import Emitter
+from infra.local.sources.folder import Version, md5_of, scan
 from infra.local.sources.spec import BucketSource
 
 log = logging.getLogger(__name__)
@@ -31,52 +26,6 @@ log = logging.getLogger(__name__)
 EVENT_TYPE = "dev.knative.connector.event.aws-sqs"
 EVENT_SOURCE = "aws-sqs-source"
 POLL_SECONDS = 0.3
-UNFINISHED = (".tmp", ".meta", ".part")
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """What tells one content of a file from the next: modification time in nanoseconds, size in bytes."""
-
-    mtime_ns: int
-    size: int
-
-
-def scan(root: Path, match: str) -> dict[str, Version]:
-    """Every finished file below `root` whose key matches; hidden names and `UNFINISHED` suffixes are left out."""
-    patterns = match.split("/") if match else []
-    return dict(_scan(root, "", patterns))
-
-
-def _scan(folder: Path, prefix: str, patterns: list[str]) -> Iterator[tuple[str, Version]]:
-    try:
-        entries = list(os.scandir(folder))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return
-    for entry in entries:
-        if entry.name.startswith(".") or entry.name.endswith(UNFINISHED):
-            continue
-        if patterns and not fnmatch.fnmatchcase(entry.name, patterns[0]):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _scan(Path(entry.path), f"{prefix}{entry.name}/", patterns[1:])
-        elif len(patterns) <= 1:
-            yield from _file(entry, prefix + entry.name)
-
-
-def _file(entry: os.DirEntry[str], key: str) -> Iterator[tuple[str, Version]]:
-    try:
-        facts = entry.stat()
-    except FileNotFoundError:
-        return
-    if stat.S_ISREG(facts.st_mode):
-        yield key, Version(facts.st_mtime_ns, facts.st_size)
-
-
-def md5_of(path: Path) -> str:
-    """The content's MD5 in hex, which is the ETag S3 gives to a plain upload."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def notification(source: BucketSource, key: str, version: Version, etag: str) -> CloudEvent:
@@ -101,7 +50,7 @@ def notification(source: BucketSource, key: str, version: Version, etag: str) ->
             "object": thing,
         },
     }
-    identity = f"{source.bucket}/{key}#{version.mtime_ns}/{version.size}"
+    identity = f"{source.bucket}/{key}#{version.mtime_ns}/{version.size}/{version.inode}"
     attributes = {
         "specversion": "1.0",
         "id": str(uuid.uuid5(uuid.NAMESPACE_URL, identity)),
@@ -114,33 +63,6 @@ def notification(source: BucketSource, key: str, version: Version, etag: str) ->
     return CloudEvent(attributes, json.dumps({"Records": [record]}, ensure_ascii=False).encode())
 
 
-class Announced:
-    """The versions that the sink has taken, on disk. Used by one thread at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._database.execute("pragma journal_mode=wal")
-        self._database.execute("create table if not exists announced (key text primary key, mtime int, size int)")
-        rows = self._database.execute("select key, mtime, size from announced")
-        self.versions = {key: Version(mtime, size) for key, mtime, size in rows}
-
-    def add(self, key: str, version: Version) -> None:
-        """Remember one."""
-        self.versions[key] = version
-        row = (key, version.mtime_ns, version.size)
-        self._database.execute("insert or replace into announced values (?, ?, ?)", row)
-
-    def keep(self, keys: Mapping[str, Version]) -> None:
-        """Forget files that are gone."""
-        for key in [key for key in self.versions if key not in keys]:
-            del self.versions[key]
-            self._database.execute("delete from announced where key = ?", (key,))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-
 class BucketWatcher:
     """Watches the folder of one BucketSource until cancelled."""
 
@@ -150,6 +72,7 @@ class BucketWatcher:
         self._emitter = emitter
         self._announced = Announced(memory)
         self._seen: dict[str, Version] = {}
+        self._unreadable: dict[str, Version] = {}
 
     async def run(self) -> None:
         """Look, announce what has settled, wait, look again."""
@@ -176,8 +99,18 @@ class BucketWatcher:
     async def _announce(self, key: str, version: Version) -> None:
         try:
             etag = await asyncio.to_thread(md5_of, self._root / key)
+            event = notification(self._source, key, version, etag) if etag else None
         except FileNotFoundError:
             return
-        if await self._emitter.emit(notification(self._source, key, version, etag), self._source.sink):
+        except (OSError, ValueError, OverflowError) as error:  # no right to read it, or a time beyond all calendars
+            self._tell(key, version, error)
+            return
+        if event is not None and await self._emitter.emit(event, self._source.sink):
             self._announced.add(key, version)
             log.info("%s: announced %s", self._source.name, key)
+
+    def _tell(self, key: str, version: Version, error: Exception) -> None:
+        """Once for each version, although it is tried at every look."""
+        if self._unreadable.get(key) != version:
+            self._unreadable[key] = version
+            log.warning("%s: %s cannot be announced: %s", self._source.name, key, error)

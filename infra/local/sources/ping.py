@@ -22,7 +22,7 @@ from cronsim import CronSim
 from infra.local.eventing.cloudevent import CloudEvent
 from infra.local.sources.emit import Emitter
 from infra.local.sources.spec import PingSource
-from infra.local.state import write_private
+from infra.local.state import StateError, write_private
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +37,25 @@ class PingMemory:
     """The last moment of each source that was sent, in one JSON file."""
 
     def __init__(self, path: Path) -> None:
+        """Raises StateError for a damaged file."""
         self._path = path
-        self._last: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+            self._last = {source: datetime.fromisoformat(text) for source, text in kept.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise StateError(f"{path} is damaged ({error}): remove it; missed runs are then not told") from error
 
     def last(self, source: str) -> datetime | None:
         """The moment, None before the first."""
-        text = self._last.get(source)
-        return datetime.fromisoformat(text) if text else None
+        return self._last.get(source)
 
     def remember(self, source: str, moment: datetime) -> None:
-        """Keep it over restarts."""
-        self._last[source] = moment.astimezone(UTC).isoformat()
-        write_private(self._path, json.dumps(self._last, indent=2))
+        """Keep it over restarts, if the disk takes it."""
+        self._last[source] = moment.astimezone(UTC)
+        try:
+            write_private(self._path, json.dumps({name: last.isoformat() for name, last in self._last.items()}))
+        except OSError as error:
+            log.warning("run not remembered: %s", error)
 
 
 def moments(source: PingSource, after: datetime) -> Iterator[datetime]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -19,10 +22,12 @@ from infra.local.eventing.cloudevent import CloudEvent
 from infra.local.eventing.spec import Destination, Reference
 from infra.local.fields import ManifestError
 from infra.local.sources import bucket, ping
-from infra.local.sources.bucket import BucketWatcher, Version, notification, scan
+from infra.local.sources.bucket import BucketWatcher, notification
 from infra.local.sources.emit import Emitter
+from infra.local.sources.folder import Version, scan
 from infra.local.sources.ping import PingMemory, PingRunner, moments, ping_event
 from infra.local.sources.spec import BucketSource, PingSource, SinkBinding, parse_binding, parse_bucket, parse_ping
+from infra.local.state import StateError
 
 SINK = Destination(None, "http://127.0.0.1:1/x")
 SINK_FIELD = {"uri": "http://127.0.0.1:1/x"}
@@ -236,7 +241,7 @@ def test_scan_finds_finished_files_below_matching_folders(tmp_path: Path) -> Non
 
 
 def test_a_notification_is_s3s_own_format() -> None:
-    event = notification(BUCKET, "tenants/a/inbox/ü b+c.jpg", Version(1_700_000_000_123_456_789, 5), "etag")
+    event = notification(BUCKET, "tenants/a/inbox/ü b+c.jpg", Version(1_700_000_000_123_456_789, 5, 9), "etag")
     assert (event.type, event.source) == ("dev.knative.connector.event.aws-sqs", "aws-sqs-source")
     assert event.data is not None
     (record,) = json.loads(event.data)["Records"]
@@ -254,7 +259,9 @@ def test_a_notification_is_s3s_own_format() -> None:
         "eTag": "etag",
         "sequencer": "17979CFE3D85CD15",
     }
-    assert event.id == notification(BUCKET, "tenants/a/inbox/ü b+c.jpg", Version(1_700_000_000_123_456_789, 5), "").id
+    assert (
+        event.id == notification(BUCKET, "tenants/a/inbox/ü b+c.jpg", Version(1_700_000_000_123_456_789, 5, 9), "").id
+    )
 
 
 def test_a_file_is_announced_once_when_it_has_settled_and_again_when_replaced(tmp_path: Path) -> None:
@@ -325,3 +332,104 @@ def test_times_in_the_past_make_another_version(tmp_path: Path) -> None:
     before = scan(tmp_path, "")
     os.utime(path, ns=(1, 1))
     assert scan(tmp_path, "") != before
+
+
+def told(sink: Sink) -> list[str]:
+    return [json.loads(event.data or b"")["Records"][0]["s3"]["object"]["key"] for event in sink.events]
+
+
+def test_a_file_that_nobody_can_announce_stops_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root = tmp_path / "objects"
+    far = put(root, "tenants/a/inbox/0-far.jpg")
+    os.utime(far, (2**38, 2**38))  # later than a time in nanoseconds can say in 64 bits
+    (root / os.fsdecode(b"tenants/a/inbox/1-\xff.jpg")).write_text("x")
+    (root / "tenants/a/inbox/2-circle.jpg").symlink_to("2-circle.jpg")
+    (root / "tenants/a/inbox/3-unreadable.jpg").symlink_to("/proc/self/mem")
+    put(root, "tenants/a/inbox/4.jpg")
+
+    async def story() -> None:
+        sink = Sink()
+        watcher = BucketWatcher(BUCKET, root, sink, tmp_path / "memory.sqlite")
+        for _ in range(4):
+            await watcher.look()
+        assert sorted(told(sink)) == ["tenants/a/inbox/0-far.jpg", "tenants/a/inbox/4.jpg"]
+
+    asyncio.run(story())
+    assert sum("3-unreadable.jpg cannot be announced" in record.message for record in caplog.records) == 1
+    assert sum("is not UTF-8" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETLEASE"), reason="nobody can tell here who has a file open")
+def test_a_file_that_is_still_open_for_writing_waits_however_slowly_it_grows(tmp_path: Path) -> None:
+    root = tmp_path / "objects"
+    path = put(root, "tenants/a/inbox/1.jpg")
+
+    async def story() -> None:
+        sink = Sink()
+        watcher = BucketWatcher(BUCKET, root, sink, tmp_path / "memory.sqlite")
+        with path.open("ab") as writer:
+            for _ in range(3):
+                writer.write(b"more")
+                writer.flush()
+                for _ in range(4):
+                    await watcher.look()
+            assert sink.events == []
+        await watcher.look()
+        assert told(sink) == ["tenants/a/inbox/1.jpg"]
+
+    asyncio.run(story())
+
+
+def test_another_file_of_the_same_size_and_time_in_the_same_place_is_a_new_upload(tmp_path: Path) -> None:
+    root = tmp_path / "objects"
+    path = put(root, "tenants/a/inbox/1.jpg")
+    os.utime(path, ns=(5, 5))
+
+    async def story() -> None:
+        sink = Sink()
+        watcher = BucketWatcher(BUCKET, root, sink, tmp_path / "memory.sqlite")
+        for _ in range(3):
+            await watcher.look()
+        other = put(tmp_path, "other.jpg")
+        os.utime(other, ns=(5, 5))
+        other.replace(path)
+        for _ in range(3):
+            await watcher.look()
+        assert told(sink) == ["tenants/a/inbox/1.jpg"] * 2
+        assert sink.events[0].id != sink.events[1].id
+
+    asyncio.run(story())
+
+
+def test_a_memory_that_takes_no_more_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    root, memory = tmp_path / "objects", tmp_path / "memory.sqlite"
+    put(root, "tenants/a/inbox/1.jpg")
+
+    async def story() -> None:
+        sink = Sink()
+        watcher = BucketWatcher(BUCKET, root, sink, memory)
+        with closing(sqlite3.connect(memory)) as other:
+            other.execute("drop table versions")
+        for _ in range(4):
+            await watcher.look()
+        assert told(sink) == ["tenants/a/inbox/1.jpg"]
+
+    asyncio.run(story())
+    assert "announcement not remembered" in caplog.text
+
+
+def test_a_damaged_memory_is_named(tmp_path: Path) -> None:
+    memory = tmp_path / "memory.sqlite"
+    memory.write_bytes(b"no database" * 1000)
+    with pytest.raises(StateError, match=r"memory\.sqlite: file is not a database.*remove it"):
+        BucketWatcher(BUCKET, tmp_path, Sink(), memory)
+    (tmp_path / "pings.json").write_text("")
+    with pytest.raises(StateError, match=r"pings\.json is damaged.*remove it"):
+        PingMemory(tmp_path / "pings.json")
+
+
+def test_a_ping_that_cannot_be_remembered_is_no_reason_to_stop(tmp_path: Path) -> None:
+    memory = PingMemory(tmp_path / "absent" / "pings.json")
+    now = datetime.now(UTC)
+    memory.remember("x", now)
+    assert memory.last("x") == now

@@ -53,6 +53,10 @@ def test_secrets_are_made_once_and_kept_private(tmp_path: Path) -> None:
     assert (tmp_path / "generated" / "secret-x.json").stat().st_mode & 0o777 == 0o600
     changed = StateDir(tmp_path).generated("secret-x", {**templates, "KEY": "other={random}"})
     assert changed["KEY"].startswith("other=")
+    for damage in ("", "[1]", '{"KEY": 5}', '{"KEY": {}}'):
+        (tmp_path / "generated" / "secret-x.json").write_text(damage)
+        with pytest.raises(StateError, match=r"secret-x\.json is damaged: remove it"):
+            StateDir(tmp_path).generated("secret-x", templates)
 
 
 def sleeper(token: str = "") -> subprocess.Popen[bytes]:
