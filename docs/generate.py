@@ -206,18 +206,20 @@ def _triggers() -> Iterator[dict[str, Any]]:
 
 
 def _listeners(event: dict[str, Any], triggers: list[dict[str, Any]]) -> str:
-    found, enhanced = (_hearing(event | more, triggers) for more in ({}, {"enhance": "true"}))
-    also = f"; with `enhance`: {enhanced}" if enhanced != found else ""
-    return found + also
+    plain, asked = (_hearing(event | more, triggers) for more in ({}, {"enhance": "true"}))
+    names = ", ".join(sorted(plain))
+    if plain == asked:
+        return names
+    return f"{names}; with `enhance` {'instead' if plain - asked else 'also'} {', '.join(sorted(asked - plain))}"
 
 
-def _hearing(event: dict[str, Any], triggers: list[dict[str, Any]]) -> str:
-    found = []
+def _hearing(event: dict[str, Any], triggers: list[dict[str, Any]]) -> set[str]:
+    found = set()
     for spec in triggers:
         if all(_matches(entry, event) for entry in spec.get("filters", [])):
             subscriber = spec["subscriber"]
-            found.append(subscriber["ref"]["name"] + (f" ({subscriber['uri']})" if "uri" in subscriber else ""))
-    return ", ".join(sorted(found))
+            found.add(subscriber["ref"]["name"] + (f" ({subscriber['uri']})" if "uri" in subscriber else ""))
+    return found
 
 
 def _matches(entry: dict[str, Any], event: dict[str, Any]) -> bool:

@@ -32,7 +32,7 @@ def handle(event: Faces, ctx: Context) -> Media:
     data = io.BytesIO()
     np.save(data, pixels)
     ref = ctx.storage.save("pixels.npy", data.getvalue(), "application/octet-stream")
-    return Media(job=event.job, request=job, pixels=ref, faces=event.target_faces)
+    return Media(job=event.job, request=job, pixels=ref, faces=event.target_faces, landmarks=event.landmarks)
 
 
 def _open(ref: ObjectRef, ctx: Context) -> Picture:

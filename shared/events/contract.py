@@ -13,11 +13,11 @@ from shared.errors import InvalidCloudEventError
 from shared.events.codec import from_payload
 from shared.events.content import JSON
 from shared.events.event import Event, reply_id, source_of, type_of
-from shared.events.payloads import Job, Payload
+from shared.events.payloads import Job, Options, Payload
 
 MEDIA = "image"
 
-_COPIED = ("tenantid", "media", "priority", "traceparent")
+_COPIED = ("tenantid", "media", "priority", "enhance", "traceparent")
 
 
 def first(stage: str, tenant: str, payload: Payload, cause: str, *, traceparent: str = "") -> Event:
@@ -26,8 +26,9 @@ def first(stage: str, tenant: str, payload: Payload, cause: str, *, traceparent:
     `cause` is what the id is made from: the same stage, tenant, cause and outcome always give the same id, so the
     broker drops what is published twice. `traceparent` is the W3C text of the request's span, or empty.
     """
-    priority = payload.priority if isinstance(payload, Job) else "interactive"
-    extensions = {"tenantid": tenant, "media": MEDIA, "priority": priority, "traceparent": traceparent}
+    extensions = {"tenantid": tenant, "media": MEDIA, "priority": "interactive", "traceparent": traceparent}
+    if isinstance(payload, Job):
+        extensions |= {"priority": payload.priority, "enhance": _enhance(payload.options)}
     origin = Event(id=cause, source=f"{source_of(stage)}/{tenant}", type="")
     return _event(stage, origin, payload, extensions, 0)
 
@@ -46,6 +47,11 @@ def reply(stage: str, cause: Event, payload: Payload, *, part: int = 0, tracepar
     if traceparent:
         extensions["traceparent"] = traceparent
     return _event(stage, cause, payload, extensions, part)
+
+
+def _enhance(options: Options) -> str:
+    """What the Triggers of the enhance stage, and of the one after it, look for; absent when it is not asked for."""
+    return "true" if options.enhancer or options.upscaler else ""
 
 
 def _event(stage: str, cause: Event, payload: Payload, extensions: Mapping[str, str], part: int) -> Event:

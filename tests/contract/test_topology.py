@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from infra.local.eventing.filters import parse_filter
+
 ROOT = Path(__file__).parents[2]
 STAGES = sorted(path.parent.name for path in (ROOT / "functions").glob("*/main.py"))
 OVERLAYS = sorted(path.name for path in (ROOT / "knative/overlays").iterdir())
@@ -50,8 +52,21 @@ def filter_types(filters: list[dict[str, Any]]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for entry in filters:
         for dialect, value in entry.items():
-            found += filter_types(value) if isinstance(value, list) else [(dialect, value["type"])]
+            if dialect in ("any", "all", "not"):
+                found += filter_types(value if isinstance(value, list) else [value])
+            elif "type" in value:
+                found.append((dialect, value["type"]))
     return found
+
+
+def hears(attributes: dict[str, str]) -> dict[str, str]:
+    """Who gets an event with these attributes, and at which path."""
+    matching = [
+        spec["subscriber"]
+        for spec in triggers().values()
+        if parse_filter({"filters": spec["filters"]}, "spec").matches(attributes)
+    ]
+    return {subscriber["ref"]["name"]: subscriber.get("uri", "/") for subscriber in matching}
 
 
 def test_folders_services_and_procfile_name_the_same_stages_and_commands() -> None:
@@ -102,6 +117,17 @@ def test_ce_07_no_stage_hears_what_it_says() -> None:
         said = {f"dev.wakeswap.{stage}.{outcome}.v1" for outcome in ("completed", "rejected", "failed")}
         silent = stage == "notify"  # handle() of notify returns nothing, so it may hear every rejection
         assert silent or not said & {type_ for _, type_ in filter_types(spec["filters"])}, name
+
+
+def test_enhance_is_woken_and_reached_only_by_jobs_that_ask_for_it() -> None:
+    accepted, swapped = "dev.wakeswap.intake.completed.v1", "dev.wakeswap.swap.completed.v1"
+    plain = {"moderate": "/", "detect": "/wake", "swap": "/wake", "publish": "/wake"}
+    assert hears({"type": accepted}) == plain
+    assert hears({"type": accepted, "enhance": "true"}) == {**plain, "enhance": "/wake"}
+    assert hears({"type": swapped}) == {"publish": "/"}
+    assert hears({"type": swapped, "enhance": "true"}) == {"enhance": "/"}
+    for asked in ({}, {"enhance": "true"}):
+        assert hears({"type": "dev.wakeswap.enhance.completed.v1", **asked}) == {"publish": "/"}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -13,7 +13,7 @@ from shared.errors import InvalidCloudEventError
 from shared.events.codec import STRUCTURED, decode, encode_binary, encode_structured, from_payload, to_payload
 from shared.events.contract import first, reply
 from shared.events.event import Event, Kind, parse_type, reply_id, source_of, type_of
-from shared.events.payloads import Faces, Failure, Job, Media, ObjectRef, Payload, Rejection, Result
+from shared.events.payloads import Faces, Failure, Job, Media, ObjectRef, Options, Payload, Rejection, Result
 
 EXAMPLES = Path(__file__).parents[2] / "events"
 COMPLETED: dict[str, type[Payload]] = {
@@ -21,6 +21,7 @@ COMPLETED: dict[str, type[Payload]] = {
     "moderate": Job,
     "detect": Faces,
     "swap": Media,
+    "enhance": Media,
     "publish": Result,
 }
 CONTRACT: dict[str, type[Payload]] = {
@@ -28,7 +29,14 @@ CONTRACT: dict[str, type[Payload]] = {
     **{f"{stage}.rejected": Rejection for stage in COMPLETED},
     "dead_letter.failed": Failure,
 }
-CAUSES = {"moderate": "intake", "detect": "moderate", "swap": "detect", "publish": "swap", "dead_letter": "detect"}
+CAUSES = {
+    "moderate": "intake",
+    "detect": "moderate",
+    "swap": "detect",
+    "enhance": "swap",
+    "publish": "swap",
+    "dead_letter": "detect",
+}
 REF = ObjectRef("tenants/demo/inbox/a.png", "0" * 64, 1, "image/png")
 
 
@@ -48,7 +56,8 @@ def test_example_is_named_as_the_contract_says(name: str) -> None:
     assert event.kind == Kind(stage, outcome)
     assert event.source == source_of(stage)
     assert CONTRACT[name].outcome == outcome
-    assert set(event.extensions) == {"tenantid", "media", "priority", "traceparent", "partitionkey"}
+    asked = {"enhance"} if stage == "enhance" else set()
+    assert set(event.extensions) == {"tenantid", "media", "priority", "traceparent", "partitionkey"} | asked
     assert event.extensions["partitionkey"] == event.job
 
 
@@ -67,6 +76,8 @@ def test_example_is_the_reply_to_its_cause(name: str) -> None:
     event = example(name)
     stage = name.partition(".")[0]
     cause = example(f"{CAUSES[stage]}.completed")
+    if stage == "enhance":
+        cause = replace(cause, extensions={**cause.extensions, "enhance": "true"})
     assert replace(reply(stage, cause, to_payload(event, CONTRACT[name])), time=event.time) == event
 
 
@@ -98,6 +109,14 @@ def test_first_events_of_two_tenants_or_causes_differ() -> None:
     assert len(ids) == 4
     assert first("intake", "a", job, "1").id in ids
     assert first("intake", "a", job, "1").extensions["priority"] == "batch"
+
+
+@pytest.mark.parametrize(("asked", "said"), [({}, None), ({"enhancer": "g"}, "true"), ({"upscaler": "u"}, "true")])
+def test_a_job_that_asks_for_it_says_so_to_the_triggers_on_every_event(asked: dict[str, str], said: str | None) -> None:
+    job = Job("job", (REF,), REF, Options(**asked))
+    made = first("intake", "a", job, "1")
+    assert made.extensions.get("enhance") == said
+    assert reply("moderate", made, job).extensions.get("enhance") == said
 
 
 def test_parts_of_one_reply_differ() -> None:
