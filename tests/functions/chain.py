@@ -11,7 +11,7 @@ from functions.detect import main as detect
 from functions.moderate import main as moderate
 from functions.publish import main as publish
 from functions.swap import main as swap
-from shared.context import Models
+from shared.context import Deadline, Metrics, Models
 from shared.errors import DeadlineExceededError
 from shared.events.payloads import Faces, Job, Media, ObjectRef, Options, Result
 from shared.storage import keys
@@ -48,8 +48,8 @@ class StageContext:
     log: logging.LoggerAdapter[logging.Logger] = field(
         default_factory=lambda: logging.LoggerAdapter(logging.getLogger("test"))
     )
-    metrics: Counters = field(default_factory=Counters)
-    deadline: Clock = field(default_factory=Clock)
+    metrics: Metrics = field(default_factory=Counters)
+    deadline: Deadline = field(default_factory=Clock)
 
 
 @dataclass
