@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from shared.events.codec import encode_binary
 from shared.events.event import Event
-from tests.unit.jobs.world import event_file, picture, ping
+from tests.unit.jobs.world import DATA, event_file, picture, ping
 from tests.unit.serving.support import App
 from tests.unit.serving.test_emitter import Broker, broker
 
@@ -68,14 +68,49 @@ def test_s3_10_ce_01_one_upload_told_three_times_and_by_two_events_is_one_job(do
     assert (shown["status"], shown["origin"]) == ("queued", "upload")
 
 
-def test_s3_08_rejected_upload_is_one_event_and_can_be_looked_up(door: Door) -> None:
-    door.app.store.put("tenants/demo/inbox/a/source.jpg", b"<html>")
+@pytest.mark.parametrize("name", ["ce_knative_aws_sqs.json", "ce_knative_aws_sqs_string_data.json"])
+def test_s3_10_both_forms_of_the_integration_source_make_one_job(door: Door, name: str) -> None:
+    door.put("a b")
+    body = (DATA / "event" / name).read_text()
+    body = body.replace("faceswap-in", "wakeswap").replace("t-acme/in/a+b.jpg", "tenants/demo/inbox/a+b/target.jpg")
+    answer = door.app.client.post("/", data=body, content_type="application/cloudevents+json")
+    assert (answer.status_code, answer.data) == (202, b"")
+    ((_, job),) = door.published
+    assert [job["source"][0]["key"], job["target"]["key"]] == [
+        f"tenants/demo/inbox/a b/{name}.jpg" for name in ("source", "target")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "status"),
+    [
+        ("anim_3frames.gif", "animation_unsupported", 415),
+        ("anim_3frames.webp", "animation_unsupported", 415),
+        ("anim_3frames_apng.png", "animation_unsupported", 415),
+        ("bomb_20000x20000.png", "image_too_large", 413),
+        ("bomb_12000x12000_warn_only.png", "image_too_large", 413),
+        ("gif_screen_65535.gif", "image_too_large", 413),
+        ("html_named.jpg", "unsupported_media_type", 415),
+        ("eps_named.jpg", "unsupported_media_type", 415),
+        ("svg_named.png", "unsupported_media_type", 415),
+        ("remote_ref.svg", "unsupported_media_type", 415),
+        ("zero_bytes.jpg", "media_empty", 422),
+        ("one_pixel.png", "image_too_small", 422),
+        ("strip_8000x1.png", "image_too_small", 422),
+    ],
+)
+def test_img_06_img_09_img_10_a_bad_upload_is_one_rejected_event(door: Door, name: str, code: str, status: int) -> None:
+    """The delivery is acknowledged, also again; the API shows the same fault under the id that the event names."""
+    door.app.store.put("tenants/demo/inbox/a/source.jpg", (DATA / "image" / name).read_bytes())
     door.app.store.put("tenants/demo/inbox/a/target.jpg", picture())
-    assert door.notify("tenants/demo/inbox/a/source.jpg").status_code == 202
-    ((_, rejection),) = door.published
-    assert rejection["code"] == "unsupported_media_type"
+    for event_id in ("n-1", "n-1", "n-2"):
+        assert door.notify("tenants/demo/inbox/a/source.jpg", event_id).status_code == 202
+    assert len({identity for identity, _ in door.published}) == 1, "a repeat has the id that the broker drops"
+    rejection = door.published[0][1]
+    assert (rejection["code"], rejection["status"]) == (code, status)
+    assert {headers["ce-type"] for _, headers, _ in door.broker.received} == {"dev.wakeswap.intake.rejected.v1"}
     shown = door.app.client.get(f"/v1/jobs/{rejection['job']}", headers=KEY).get_json()
-    assert (shown["status"], shown["error"]["code"]) == ("rejected", "unsupported_media_type")
+    assert (shown["status"], shown["error"]["code"]) == ("rejected", code)
 
 
 @pytest.mark.parametrize(

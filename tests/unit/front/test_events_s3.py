@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +51,21 @@ def test_s3_06_minio_webhook_makes_a_job(api: Api) -> None:
 @pytest.mark.parametrize(
     "name", ["s3_test_event.json", "sns_wrapped_test_event.json", "s3_output_prefix_recursion.json"]
 )
-def test_s3_03_and_s3_07_nothing_to_do(api: Api, name: str) -> None:
-    response = notify(api, event_file(name), kind="text/plain; charset=UTF-8")
+def test_s3_03_and_s3_07_nothing_to_do(api: Api, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        response = notify(api, event_file(name), kind="text/plain; charset=UTF-8")
     assert (response.status_code, response.data) == (204, b"")
     assert api.broker.events == []
+    assert {record.levelno for record in caplog.records} <= {logging.DEBUG, logging.INFO}
 
 
-def test_s3_03_handshake_is_refused(api: Api) -> None:
+def test_s3_03_handshake_is_refused_and_its_address_never_called(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda _, address: called.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: called.append(address))
     assert code(notify(api, event_file("sns_subscription_confirmation.json"))) == (403, "forbidden")
+    assert called == []
+    assert api.broker.events == []
 
 
 def test_s3_08_traversal_is_answered_without_a_server_error(api: Api) -> None:
@@ -64,6 +73,15 @@ def test_s3_08_traversal_is_answered_without_a_server_error(api: Api) -> None:
     assert response.status_code == 202
     assert api.jobs == []
     assert len(api.broker.events) == 1
+
+
+def test_s3_08_the_case_file_is_answered_without_a_server_error(api: Api) -> None:
+    body = json.dumps(event_file("s3_traversal_keys.json")).replace("faceswap-in", "wakeswap")
+    for old, new in (("t-acme/in/", INBOX), ("t-globex/in/", "tenants/acme/inbox/")):
+        body = body.replace(old, new)
+    assert notify(api, body.encode()).status_code in (202, 204)
+    assert api.jobs == []
+    assert {entry.tenant for entry in api.broker.events} <= {"demo"}
 
 
 def test_s3_09_early_upload_is_asked_for_again(api: Api) -> None:

@@ -130,9 +130,20 @@ def test_img_09_img_10_refused_before_a_job_exists(api: Api, name: str, status: 
     assert api.world.store.list("tenants/").objects == ()
 
 
-@pytest.mark.parametrize("name", ["png_named.jpg", "webp_named.png", "polyglot_jpeg_zip.jpg", "progressive.jpg"])
-def test_img_10_judged_by_content(api: Api, name: str) -> None:
-    assert api.send((IMAGES / name).read_bytes()).status_code == 202
+LEGAL = [
+    *("png_named.jpg", "webp_named.png", "polyglot_jpeg_zip.jpg", "polyglot_gif_html.gif"),
+    *(path.name for path in sorted(IMAGES.glob("exif_orientation_*.jpg"))),
+    *("cmyk_adobe.jpg", "ycck_adobe.jpg", "mpo_two_frames.jpg", "progressive.jpg", "gray.jpg", "bilevel.png"),
+    *("rgba_alpha.png", "palette_trns_bytes.png", "palette_trns_index.png", "gray_alpha_LA.png"),
+]
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_img_01_img_03_img_05_img_10_judged_by_content(api: Api, name: str) -> None:
+    data = (IMAGES / name).read_bytes()
+    assert api.send(data).status_code == 202
+    assert api.send(target=data).status_code == 202
+    assert len(api.jobs) == 2
 
 
 @pytest.mark.parametrize("name", ["truncated_60pct.jpg", "truncated_50pct.png", "png_bad_crc.png", "png_ztxt_60mb.png"])

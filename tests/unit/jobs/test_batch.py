@@ -40,6 +40,16 @@ def test_every_unprocessed_item_once(world: World) -> None:
     assert not {job.job for job in made} & {entry.cause for entry in done}
 
 
+def test_s3_06_a_sweep_finds_the_upload_whose_event_was_lost(world: World) -> None:
+    fill(world, 2)
+    told = jobs(world.upload(NIGHTLY + "000/target.jpg"))
+    swept = jobs(run(world, ping()))
+    assert [job.source[0].key for job in swept] == [NIGHTLY + "001/source.jpg"]
+    late = jobs(world.upload(NIGHTLY + "001/target.jpg"))
+    assert [job.job for job in late] == [job.job for job in swept], "the lost event, when it comes, makes no second job"
+    assert told[0].job != late[0].job
+
+
 def test_cold_07_one_batch_per_source_and_minute_whatever_the_id(world: World) -> None:
     fill(world, 2)
     assert len(run(world, ping(identity="e-1"))) == 2

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import TransientError
+from shared.errors import ObjectChangedError, TransientError
 from shared.events.notifications import ObjectCreated, parse
 from shared.events.payloads import Options
-from shared.jobs import uploads
+from shared.jobs import inbox, uploads
 from shared.jobs.accepted import Accepted
+from shared.storage import keys
 from shared.storage.local import LocalStore
+from shared.storage.protocol import ObjectInfo
+from shared.storage.scoped import TenantStore
 from shared.tenancy.directory import load
 from tests.unit.jobs.world import NOW, World, drain, event_file, jobs, picture, rejections
 
@@ -187,6 +193,71 @@ def test_other_uploads_start_nothing(world: World, key: str) -> None:
     assert world.upload(world.put(BASE + key)) == []
 
 
+class Reads(LocalStore):
+    """A folder store that notes which objects are looked at."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.keys: set[str] = set()
+
+    def get(self, key: str, *, limit: int | None = None) -> tuple[bytes, ObjectInfo]:
+        self.keys.add(key)
+        return super().get(key, limit=limit)
+
+    def head(self, key: str) -> ObjectInfo:
+        self.keys.add(key)
+        return super().head(key)
+
+
+@pytest.mark.parametrize("name", sorted(event_file("s3_keys_expected.json")))
+def test_s3_01_the_object_of_exactly_the_real_key_is_read(tmp_path: Path, name: str) -> None:
+    """Each case file's key as a template's source; the key that decoding twice gives holds another picture."""
+    store = Reads(tmp_path)
+    world = World(store)
+    world.put("tenants/demo/templates/poster/target.png", picture(2, kind="PNG"))
+    real, wrong = (
+        event_file("s3_keys_expected.json")[name][which].replace("t-acme/in/", BASE + "templates/poster/")
+        for which in ("real_key", "double_decoded_wrong")
+    )
+    world.put(real, picture(5))
+    if wrong != real:
+        world.put(wrong, picture(6))
+    body = json.dumps(event_file(f"s3_put_{name}.json")).replace("t-acme/in/", BASE + "templates/poster/")
+    told = parse(body.replace("faceswap-in", "wakeswap"))
+    store.keys.clear()
+    (job,) = jobs(list(uploads.accept(told, world)))
+    assert job.source[0].key == real
+    assert job.source[0].digest == hashlib.sha256(picture(5)).hexdigest()
+    assert wrong == real or wrong not in store.keys
+
+
+@pytest.mark.parametrize("name", ["minio_put.json", "minio_multipart.json", "s3_multipart_complete.json"])
+def test_s3_06_case_files_make_a_job(world: World, name: str) -> None:
+    """Whatever the ETag says: one that ends in -5 is no digest of anything."""
+    world.put("tenants/demo/templates/poster/target.png", picture(2, kind="PNG"))
+    (told,) = parse(event_file(name))
+    assert isinstance(told, ObjectCreated)
+    key = world.put(told.key.replace("t-acme/in/", BASE + "templates/poster/"), picture(5))
+    (job,) = jobs(list(uploads.accept([replace(told, bucket="wakeswap", key=key)], world)))
+    assert job.source[0].key == key
+
+
+@pytest.mark.parametrize("kind", ["Put", "Post", "Copy", "CompleteMultipartUpload"])
+@pytest.mark.parametrize("prefix", ["", "s3:"])
+def test_s3_06_every_kind_of_upload_makes_a_job(world: World, kind: str, prefix: str) -> None:
+    body = event_file("s3_put_space_plus_paren.json")
+    body["Records"][0]["eventName"] = f"{prefix}ObjectCreated:{kind}"
+    body["Records"][0]["s3"] = {"bucket": {"name": "wakeswap"}, "object": {"key": pair(world)[0]}}
+    assert len(jobs(list(uploads.accept(parse(body), world)))) == 1
+
+
+def test_s3_07_outputs_cannot_lie_where_uploads_are_taken() -> None:
+    """No setting places them, so nothing has to be refused at start: the layout has one writer for each prefix."""
+    for ours in (keys.result("demo", "x.png"), keys.job("demo", "0123456789", "input", "x.png")):
+        assert not ours.startswith(keys.inbox("demo"))
+        assert not inbox.is_upload("demo", ours)
+
+
 def test_s3_07_own_objects_never_make_a_job(world: World) -> None:
     pair(world)
     marked = world.put(BASE + "a/source.jpg", picture(7), metadata=MARK)
@@ -206,7 +277,9 @@ def test_s3_07_case_file(world: World) -> None:
     assert world.upload(*ours) == []
 
 
-def test_s3_08_traversal_keys_make_one_rejection_each(world: World) -> None:
+def test_s3_08_traversal_keys_make_one_rejection_each(tmp_path: Path) -> None:
+    store = Reads(tmp_path / "objects")
+    world = World(store)
     world.put("tenants/acme/inbox/secret/source.jpg")
     told = [entry.key for entry in parse(event_file("s3_traversal_keys.json")) if isinstance(entry, ObjectCreated)]
     swap = [("t-acme/in/", BASE + "a/source"), ("t-globex/in/", "tenants/acme/inbox/"), ("t-acme//in//", BASE + "/a//")]
@@ -221,6 +294,8 @@ def test_s3_08_traversal_keys_make_one_rejection_each(world: World) -> None:
             assert rejections(world.upload(key)) == [rejection]
         else:
             assert accepted == []
+    assert not [key for key in store.keys if "acme" in key], "another tenant's object was never looked at"
+    assert {path.name for path in tmp_path.iterdir()} == {"objects"}, "nothing was written anywhere else"
 
 
 @pytest.mark.parametrize(
@@ -277,6 +352,21 @@ def test_s3_09_object_gone_is_rejected_without_retry(world: World) -> None:
     (rejection,) = rejections(world.upload(key))
     assert (rejection.code, rejection.context) == ("object_gone", {"key": key})
     assert rejections(world.upload(key)) == [rejection]
+
+
+def test_s3_09_a_replaced_upload_is_never_mixed_with_the_old_one(world: World) -> None:
+    """No version is asked for: a job names its pictures by digest, and the newest object makes a job of its own."""
+    source, _ = pair(world)
+    (first,) = jobs(world.upload(source))
+    world.put(source, picture(9))
+    late = ObjectCreated("wakeswap", source, etag="old", version="v1", sequencer="1", time=NOW)
+    (second,) = jobs(list(uploads.accept([late], world)))
+    assert (second.job == first.job, second.source[0].digest) == (False, hashlib.sha256(picture(9)).hexdigest())
+    ours = TenantStore(world.store, "demo", first.job, "detect")
+    with pytest.raises(ObjectChangedError):
+        ours.load(first.source[0])
+    assert ours.load(second.source[0]) == picture(9)
+    assert ours.load(first.target)
 
 
 def test_other_buckets_and_prefixes(world: World) -> None:
