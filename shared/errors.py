@@ -103,6 +103,11 @@ class NotFoundError(RequestError):
     title = "Not found"
 
 
+class InvalidCursorError(RequestError):
+    code = "invalid_cursor"
+    title = "No cursor that was given out"
+
+
 class IdempotencyConflictError(RequestError):
     """One Idempotency-Key, two different requests."""
 
@@ -182,6 +187,20 @@ class AmbiguousSourceFaceError(RejectedError):
 class ContentRefusedError(RejectedError):
     code = "content_refused"
     title = "Refused by moderation"
+
+
+class UnknownModelError(RejectedError):
+    """A job asks for a model that the catalogue does not have, or has for another role."""
+
+    code = "unknown_model"
+    title = "No such model"
+
+
+class ModelForbiddenError(RejectedError):
+    """The tenant's licence policy does not allow the model. `context`: `model`, `licence`, `policy`."""
+
+    code = "model_forbidden"
+    title = "The model is not allowed for this tenant"
 
 
 class ObjectGoneError(RejectedError):

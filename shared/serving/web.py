@@ -5,7 +5,9 @@ Knows flask.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Collection, Mapping
+from logging import getLogger
 
 from flask import Flask, Response, g, request
 from flask.typing import ResponseReturnValue
@@ -16,6 +18,7 @@ from shared.errors import (
     NotFoundError,
     PayloadTooLargeError,
     RequestError,
+    TransientError,
     UnsupportedContentTypeError,
     WakeswapError,
 )
@@ -23,12 +26,15 @@ from shared.serving.answers import Reply, problem
 from shared.serving.lifecycle import Lifecycle
 from shared.serving.slots import Slots
 
+log = getLogger(__name__)
+
 _KINDS: Mapping[int, type[RequestError]] = {
     404: NotFoundError,
     405: MethodNotAllowedError,
     413: PayloadTooLargeError,
     415: UnsupportedContentTypeError,
 }
+_LACKING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def build(max_body_bytes: int) -> Flask:
@@ -37,6 +43,7 @@ def build(max_body_bytes: int) -> Flask:
     app.config["MAX_CONTENT_LENGTH"] = max_body_bytes
     app.register_error_handler(WakeswapError, _known)
     app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(OSError, _machine)
     app.register_error_handler(InternalServerError, _unexpected)
     return app
 
@@ -100,6 +107,14 @@ def _http(error: HTTPException) -> ResponseReturnValue:
     response = respond(problem(kind(error.description or ""), error.code))
     response.headers.extend((name, value) for name, value in error.get_headers() if name == "Allow")
     return response
+
+
+def _machine(error: OSError) -> Response:
+    """A machine that lacks room answers that it may pass: large parts of a form lie on its disk while they are read."""
+    if error.errno not in _LACKING:
+        raise error
+    log.error("this machine lacks a resource", exc_info=error)
+    return respond(problem(TransientError("This machine lacks the room to work.")))
 
 
 def _unexpected(_: InternalServerError) -> Response:

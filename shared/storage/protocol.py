@@ -71,7 +71,9 @@ class ObjectStore(Protocol):
         """No error when there is nothing to delete."""
         ...
 
-    def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page: ...
+    def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page:
+        """Raises InvalidCursorError where the store can tell that it never gave the cursor out."""
+        ...
 
     def upload(self, path: Path, key: str, *, content_type: str = ..., metadata: Mapping[str, str] = ...) -> ObjectInfo:
         """Store a file of any size (multipart on S3) without holding it in memory."""

@@ -33,6 +33,7 @@ from botocore.exceptions import (
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from shared.errors import (
+    InvalidCursorError,
     ObjectNotFoundError,
     PayloadTooLargeError,
     PreconditionFailedError,
@@ -46,7 +47,12 @@ from shared.storage.protocol import ObjectInfo, Page
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef, ResponseMetadataTypeDef
+    from mypy_boto3_s3.type_defs import (
+        GetObjectOutputTypeDef,
+        HeadObjectOutputTypeDef,
+        ListObjectsV2OutputTypeDef,
+        ResponseMetadataTypeDef,
+    )
 
 T = TypeVar("T")
 BINARY = "application/octet-stream"
@@ -132,12 +138,18 @@ class S3Store:
 
     def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page:
         more: _Continuation = {"ContinuationToken": cursor} if cursor else {}
-        answer = self._try(
-            prefix,
-            lambda: self._client.list_objects_v2(
-                Bucket=self.bucket, Prefix=prefix, MaxKeys=limit, Delimiter=delimiter, **more
-            ),
-        )
+
+        def read() -> ListObjectsV2OutputTypeDef:
+            try:
+                return self._client.list_objects_v2(
+                    Bucket=self.bucket, Prefix=prefix, MaxKeys=limit, Delimiter=delimiter, **more
+                )
+            except ClientError as error:
+                if cursor and error.response["Error"]["Code"] == "InvalidArgument":
+                    raise InvalidCursorError from error
+                raise
+
+        answer = self._try(prefix, read)
         objects = tuple(
             ObjectInfo(item["Key"], item["Size"], item["ETag"], item["LastModified"].timestamp())
             for item in answer.get("Contents", [])

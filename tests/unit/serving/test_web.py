@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 from pathlib import Path
 
 import pytest
+from flask import Response
 
+from shared.serving import web
 from tests.services.held import main as held
 from tests.unit.serving.support import App, until
 
@@ -77,3 +81,19 @@ def test_a_refused_request_takes_no_slot(app: App) -> None:
         assert app.run("bug:x", f"e-{number}").status_code == 500
         assert app.client.get("/nowhere").status_code == 404
     assert app.run("http").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [(errno.ENOSPC, 503, "unavailable"), (errno.EMFILE, 503, "unavailable"), (errno.ENOENT, 500, "internal_error")],
+)
+def test_a_machine_without_room_says_later_and_a_bug_does_not(error: int, status: int, code: str) -> None:
+    def spool() -> Response:
+        raise OSError(error, os.strerror(error), "/tmp/secret-name")
+
+    app = web.build(4096)
+    app.add_url_rule("/", view_func=spool)
+    answer = app.test_client().get("/")
+    assert (answer.status_code, answer.get_json(force=True)["code"]) == (status, code)
+    assert ("Retry-After" in answer.headers) == (status == 503)
+    assert "secret-name" not in answer.text
