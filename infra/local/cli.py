@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -24,6 +23,7 @@ from infra.local.options import Options
 from infra.local.platform import Platform
 from infra.local.serving.activator import PortError
 from infra.local.serving.containers import RESERVED_VARIABLES
+from infra.local.signals import cancellable, wait_for_end
 from infra.local.state import Facts, StateError
 
 Command = Callable[[argparse.Namespace, Options], Coroutine[None, None, int]]
@@ -47,20 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         datefmt="%H:%M:%S",
         stream=sys.stderr,
     )
+    status = 1
     try:
-        return asyncio.run(_cancellable(parsed.command(parsed, _options(parsed))))
+        status = asyncio.run(cancellable(parsed.command(parsed, _options(parsed))))
     except EXPECTED as error:
-        err.print(f"[red]{error or type(error).__name__}[/]", highlight=False)
-        return 1
+        _say(str(error) or type(error).__name__, style="red")
     except (KeyboardInterrupt, asyncio.CancelledError):
-        return 130
+        status = 130
+    return status
 
 
-async def _cancellable(work: Coroutine[None, None, int]) -> int:
-    """SIGTERM ends like Ctrl-C: everything that was started is stopped first."""
-    task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await task
+def _say(text: str, style: str = "dim") -> None:
+    """For the person at the terminal, if it is still there."""
+    with contextlib.suppress(OSError):
+        err.print(text, style=style, markup=False, highlight=False)
 
 
 async def _up(_: argparse.Namespace, options: Options) -> int:
@@ -69,8 +69,8 @@ async def _up(_: argparse.Namespace, options: Options) -> int:
         facts = await platform.start()
         _print_addresses(facts)
         out.print(f"[dim]pid {facts.pid}; stop with Ctrl-C[/]")
-        await platform.until_signal()
-        err.print("[dim]stopping[/]")
+        await wait_for_end()
+        _say("stopping")
     finally:
         await platform.stop()
     return 0
@@ -95,7 +95,7 @@ async def _run(parsed: argparse.Namespace, options: Options) -> int:
         with err.status("waiting for the job"):
             async with _patience():
                 done = await demo.by_http(client, parsed.source, parsed.target, wanted, parsed.out)
-    out.print(f"result: {done.picture}", highlight=False)
+    out.print(f"result: {done.picture}", highlight=False, markup=False)
     return 0
 
 
@@ -112,7 +112,7 @@ async def _demo(parsed: argparse.Namespace, options: Options) -> int:
         with err.status("waiting until every function sleeps again"):
             status = await client.wait_asleep()
     out.print(tables.wake_table(status, since))
-    out.print(f"result: {done.picture}", highlight=False)
+    out.print(f"result: {done.picture}", highlight=False, markup=False)
     return 0
 
 

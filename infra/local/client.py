@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -67,7 +67,7 @@ async def connect(options: Options, *, start: bool) -> AsyncIterator[Client]:
         if facts is None and not start:
             raise StateError(f"no platform is running on {options.state}: start one with `up`")
         if facts is None:
-            platform = Platform(options)
+            platform = Platform(replace(options, usual_ports=False))
             facts = await platform.start()
             stack.push_async_callback(platform.stop)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)

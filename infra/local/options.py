@@ -23,6 +23,8 @@ class Options:
     """Variables for every container, over the manifests' own."""
     ports: Mapping[str, int] = field(default_factory=dict)
     """Port by Service name (or `platform`), over the annotation local.wakeswap.dev/port; 0 takes any free one."""
+    usual_ports: bool = True
+    """Whether that annotation counts; a platform that nobody was told of takes free ports."""
     idle: float | None = None
     """Seconds without a request before a function sleeps; None keeps the manifests' window and retention."""
     max_pods: int = max(1, (os.cpu_count() or 1) // 2)

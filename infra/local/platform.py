@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import secrets
-import signal
+import shutil
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import aiohttp
@@ -21,6 +22,7 @@ from infra.local.addresses import Addresses
 from infra.local.admin import Admin
 from infra.local.eventing.runtime import BrokerRuntime
 from infra.local.eventing.sender import Sender
+from infra.local.logkeeper import LogKeeper
 from infra.local.manifests import Manifests, load
 from infra.local.options import PLATFORM_PORT, Options
 from infra.local.serving.activator import Activator, PortError
@@ -35,6 +37,9 @@ from infra.local.state import Facts, StateDir
 log = logging.getLogger(__name__)
 
 ORPHAN_GRACE = 3.0
+MANY_FILES = 8192
+RESTART_PAUSE = 1.0
+"""Seconds before a source that broke off goes on."""
 
 
 class Platform:
@@ -60,11 +65,13 @@ class Platform:
     async def _start(self) -> Facts:
         self.state.acquire()
         self._stack.callback(self.state.release)
+        _allow_many_files()
         self.manifests = load(self.options.overlay, self.state.generated)
         ledger = Ledger(self.state.folder("pods"))
         ended = await asyncio.to_thread(ledger.reap, ORPHAN_GRACE)
         if ended:
             log.warning("ended %d processes that a killed platform left behind", ended)
+        shutil.rmtree(self.state.folder("volumes"), ignore_errors=True)
         listener = _listen(self.options.ports.get(PLATFORM_PORT, 0))
         self._stack.callback(listener.close)
         addresses = Addresses(self.manifests.bindings, f"http://127.0.0.1:{listener.getsockname()[1]}")
@@ -94,7 +101,8 @@ class Platform:
     async def _start_services(self, addresses: Addresses, runtime: PodRuntime) -> None:
         limits = FleetLimits(idle=self.options.idle, max_pods=self.options.max_pods)
         for name, spec in self.manifests.services.items():
-            port = self.options.ports.get(name, spec.public_port or 0)
+            usual = spec.public_port or 0 if self.options.usual_ports else 0
+            port = self.options.ports.get(name, usual)
             self.activators[name] = Activator(spec, runtime, limits, port)
             addresses.services[name] = self.activators[name].url
         self._stack.push_async_callback(self._close_services)
@@ -125,14 +133,16 @@ class Platform:
         sender = Sender()
         self._stack.push_async_callback(sender.close)
         emitter = Emitter(sender, addresses.resolve)
-        self._stack.push_async_callback(self._stop_sources)
         memory = PingMemory(self.state.root / "pings.json")
-        for ping in self.manifests.pings:
-            self._spawn(PingRunner(ping, emitter, memory).run(), f"PingSource {ping.name}")
+        work = {f"PingSource {ping.name}": PingRunner(ping, emitter, memory).run for ping in self.manifests.pings}
         for source in self.manifests.buckets:
             path = self.state.folder("sources") / f"{source.namespace}.{source.name}.sqlite"
             watcher = BucketWatcher(source, self._watched(source.watch), emitter, path)
-            self._spawn(watcher.run(), f"IntegrationSource {source.name}")
+            self._stack.callback(watcher.close)
+            work[f"IntegrationSource {source.name}"] = watcher.run
+        work["keeper of the logs"] = LogKeeper(self.state.logs).run
+        self._stack.push_async_callback(self._stop_sources)
+        self._tasks = {asyncio.create_task(keep_running(run, name), name=name) for name, run in work.items()}
 
     async def _stop_sources(self) -> None:
         for task in self._tasks:
@@ -142,12 +152,6 @@ class Platform:
     def _watched(self, folder: str) -> Path:
         """A watch annotation as a path; `{state}` stands for the state folder."""
         return Path(folder.replace("{state}", str(self.state.root))).absolute()
-
-    def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        task = asyncio.ensure_future(work)
-        task.set_name(name)
-        task.add_done_callback(_report)
-        self._tasks.add(task)
 
     def _announce(self, addresses: Addresses) -> Facts:
         facts = Facts(
@@ -164,13 +168,13 @@ class Platform:
         """Sources first, then deliveries, then functions, then the addresses: nobody is left to talk to nobody."""
         await self._stack.aclose()
 
-    async def until_signal(self) -> None:
-        """Return on SIGTERM or SIGINT."""
-        wanted = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, wanted.set)
-        await wanted.wait()
+
+def _allow_many_files() -> None:
+    """Two descriptors a request: the 256 that some systems begin with are soon used up."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MANY_FILES if most == resource.RLIM_INFINITY else min(MANY_FILES, most)
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def _listen(port: int) -> socket.socket:
@@ -180,6 +184,18 @@ def _listen(port: int) -> socket.socket:
         raise PortError(f"the platform cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
 
 
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("%s has stopped", task.get_name(), exc_info=error)
+async def keep_running(
+    work: Callable[[], Coroutine[None, None, None]], name: str, pause: float = RESTART_PAUSE
+) -> None:
+    """Until `work` returns: when it breaks off, for whatever reason, that is told and it is started again."""
+    while True:
+        task = asyncio.create_task(work())
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+        if task.exception() is None:
+            return
+        log.error("%s broke off, starting it again", name, exc_info=task.exception())
+        await asyncio.sleep(pause)

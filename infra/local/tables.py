@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -24,7 +25,7 @@ def status_table(status: Mapping[str, Any]) -> Table:
             str(service["in_flight"]),
             str(service["waiting"]),
             service["url"].rpartition(":")[2],
-            str(last.get("end") or ""),
+            escape(last.get("end") or ""),
         )
     return table
 
@@ -51,9 +52,7 @@ def event_table(events: Iterable[Mapping[str, Any]]) -> Table:
             "" if event["code"] is None else str(event["code"]),
             str(event["failures"]),
             _seconds(span(event, "started", "finished")),
-            event["type"],
-            event["subject"] or "",
-            event["id"],
+            *(escape(event[name] or "") for name in ("type", "subject", "id")),
         )
     return table
 

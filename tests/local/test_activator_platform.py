@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,8 @@ import psutil
 import pytest
 
 from infra.local.client import Client
+from infra.local.logkeeper import LogKeeper
+from infra.local.platform import keep_running
 from infra.local.serving.ledger import TOKEN_VARIABLE
 from infra.local.state import StateDir
 
@@ -232,4 +236,104 @@ def test_ports_and_variables_from_the_command_line(platform: PlatformProcess) ->
     refused = other.call("up", "--port", f"tiny={busy}")
     assert refused.returncode == 1
     assert f"Service tiny cannot listen on 127.0.0.1:{busy}" in refused.stderr
+    assert "--port tiny=0 takes a free port" in refused.stderr
     assert "is reserved" in other.call("up", "--set", "PORT=1").stderr
+
+
+def test_a_closed_terminal_ends_everything(platform: PlatformProcess) -> None:
+    """SIGHUP, and every later word to the terminal an error."""
+    ours, theirs = pty.openpty()
+    platform.process = subprocess.Popen(
+        platform.arguments("up", "--idle", "60"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        text=True,
+    )
+    os.close(theirs)
+    wait_for(platform.state.running)
+    platform.drop("1.jpg")
+    wait_for(platform.keys)
+    os.close(ours)
+    assert platform.end(signal.SIGHUP) == 0
+    assert platform.functions() == []
+    assert platform.state.running() is None
+
+
+def test_under_nohup_the_platform_outlives_its_terminal(platform: PlatformProcess) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        platform.start()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert platform.process is not None
+    platform.process.send_signal(signal.SIGHUP)
+    platform.drop("1.jpg")
+    wait_for(platform.keys)
+    assert platform.end(signal.SIGTERM) == 0
+
+
+def test_an_impatient_person_does_not_disturb_the_end(platform: PlatformProcess) -> None:
+    platform.start("--idle", "60")
+    platform.drop("1.jpg")
+    wait_for(platform.keys)
+    assert platform.process is not None
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        platform.process.send_signal(number)
+        time.sleep(0.05)
+    assert platform.process.wait(30) == 0
+    assert platform.functions() == []
+
+
+def test_what_pods_of_a_killed_platform_left_on_disk_is_removed(platform: PlatformProcess) -> None:
+    platform.start()
+    platform.end(signal.SIGKILL)
+    left = platform.folder / "volumes" / "tiny-0123" / "secrets"
+    left.mkdir(parents=True)
+    (left / "KEY").write_text("secret")
+    platform.start()
+    assert list((platform.folder / "volumes").iterdir()) == []
+
+
+def test_events_are_shown_as_they_are_whatever_they_hold(platform: PlatformProcess) -> None:
+    platform.start()
+    facts = platform.state.running()
+    assert facts is not None
+    head = {"ce-specversion": "1.0", "ce-id": "[/red]", "ce-source": "/s", "ce-type": "[bold]x", "ce-subject": "[/]"}
+    request = urllib.request.Request(f"{facts.platform}/test/default", b"", head)
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 202
+    shown = platform.call("events")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "[/red]" in shown.stdout
+    assert "[bold]x" in shown.stdout
+
+
+def test_a_log_is_cut_while_its_function_writes_it(platform: PlatformProcess) -> None:
+    logs = platform.folder / "logs"
+    logs.mkdir(parents=True)
+    path = logs / "chatty.log"
+    with path.open("ab", buffering=0) as writer:
+        keeper = LogKeeper(logs, limit=1000)
+        writer.write(b"a" * 1000)
+        keeper.look()
+        assert path.stat().st_size == 1000
+        writer.write(b"b")
+        keeper.look()
+        writer.write(b"c")
+    assert path.read_bytes() == b"c"
+    assert (logs / "chatty.log.1").read_bytes() == b"a" * 1000 + b"b"
+
+
+def test_work_that_breaks_off_is_told_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    lives: list[int] = []
+
+    async def work() -> None:
+        lives.append(len(lives))
+        if len(lives) < 3:
+            raise RuntimeError("broken")
+
+    asyncio.run(keep_running(work, "the work", pause=0.01))
+    assert lives == [0, 1, 2]
+    assert [record.message for record in caplog.records] == ["the work broke off, starting it again"] * 2

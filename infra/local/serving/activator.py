@@ -34,7 +34,10 @@ class Activator:
         try:
             self._socket = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
         except OSError as error:
-            raise PortError(f"Service {spec.name} cannot listen on 127.0.0.1:{port}: {error.strerror}") from error
+            raise PortError(
+                f"Service {spec.name} cannot listen on 127.0.0.1:{port}: {error.strerror}; "
+                f"--port {spec.name}=0 takes a free port"
+            ) from error
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
 

@@ -15,9 +15,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-LOG_BYTES = 16 * 1024 * 1024
-"""A log larger than this is set aside as `.1` before the next process writes."""
-
 
 class SpawnError(Exception):
     """The command could not be started at all."""
@@ -64,8 +61,6 @@ class Process:
 
 def spawn(command: Sequence[str], env: Mapping[str, str], cwd: str | None, log: Path, fds: Sequence[int]) -> Process:
     """Start `command` with exactly this environment, output appended to `log`; raises SpawnError."""
-    if log.exists() and log.stat().st_size > LOG_BYTES:
-        log.replace(log.with_suffix(log.suffix + ".1"))
     with log.open("ab") as output:
         try:
             popen = subprocess.Popen(

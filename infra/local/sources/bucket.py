@@ -76,12 +76,13 @@ class BucketWatcher:
 
     async def run(self) -> None:
         """Look, announce what has settled, wait, look again."""
-        try:
-            while True:
-                await self.look()
-                await asyncio.sleep(POLL_SECONDS)
-        finally:
-            self._announced.close()
+        while True:
+            await self.look()
+            await asyncio.sleep(POLL_SECONDS)
+
+    def close(self) -> None:
+        """Close the memory."""
+        self._announced.close()
 
     async def look(self) -> None:
         """One look; a file whose announcement is not taken stays new and is tried at the next one."""
