@@ -1,37 +1,67 @@
 """Face crops back into their frame, in place, touching only the pixels that the crop can reach.
 
-Knows numpy and OpenCV. Frames are uint8 [h, w, 3]; cost does not depend on their size.
+Knows numpy and OpenCV. Frames are uint8 [h, w, 3]; the cost does not depend on their size.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.imaging.geometry import Doubles, invert, region
-from shared.imaging.warp import warp
+from shared.imaging.geometry import Doubles, invert
+from shared.imaging.warp import sample, shrink
 
 Frame = NDArray[np.uint8]
+Plane = NDArray[np.float32]
+
+_TILE = 256
+"""Side in pixels of the pieces, half of it where a large crop is sampled densely: their arrays stay in the cache."""
 
 
-def paste(
-    frame: Frame, crop: NDArray[np.uint8] | NDArray[np.float32], mask: NDArray[np.float32], matrix: Doubles
-) -> None:
+def paste(frame: Frame, crop: NDArray[np.uint8] | Plane, mask: Plane, matrix: Doubles) -> None:
     """Lay `crop` over `frame` where `mask` says, rounded to the nearest level once, at the end.
 
     crop: [side, side, 3], levels 0..255. mask: [side, side], 0..1. matrix: [2, 3], frame to crop, from
     shared.vision.crops.align. A crop larger than its place in the frame is averaged down.
+    Works in tiles counted from the crop's own corner, so that a face cut by the frame's edge gets the very pixels that
+    it would get in a larger frame.
     """
-    side = crop.shape[0]
-    corners = np.array([[0, 0], [side - 1, 0], [side - 1, side - 1], [0, side - 1]], np.float64)
-    way = invert(matrix)
-    x0, y0, x1, y1 = region(corners @ way[:, :2].T + way[:, 2], frame.shape, 2)
-    if x1 <= x0 or y1 <= y0:
-        return
-    back = np.column_stack([matrix[:, :2], matrix[:, 2] + matrix[:, :2] @ (x0, y0)])
-    size = (x1 - x0, y1 - y0)
-    new = warp(crop.astype(np.float32), back, size)
-    share = warp(mask, back, size, border=cv2.BORDER_CONSTANT)
-    part = frame[y0:y1, x0:x1]
-    part[:] = cv2.convertScaleAbs(cv2.blendLinear(new, part.astype(np.float32), share, 1 - share))
+    new, into_new = shrink(crop.astype(np.float32, copy=False), matrix)
+    share, into_share = shrink(mask, matrix, border=cv2.BORDER_CONSTANT)
+    for x, y, width, height in _tiles(crop.shape[0], matrix, frame.shape):
+        left, top = max(x, 0), max(y, 0)
+        part = frame[top : y + height, left : x + width]
+        seen = np.s_[top - y : top - y + part.shape[0], left - x : left - x + part.shape[1]]
+        weight = sample(share, _from(into_share, x, y), (width, height), border=cv2.BORDER_CONSTANT)[seen]
+        if not weight.any():
+            continue
+        colours = sample(new, _from(into_new, x, y), (width, height))[seen]
+        blended = cv2.blendLinear(colours, part.astype(np.float32), weight, 1 - weight)
+        part[:] = cv2.convertScaleAbs(blended)
+
+
+def _tiles(side: int, matrix: Doubles, shape: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
+    """x, y, width and height of the pieces that cover the crop's place, as far as they touch the frame."""
+    corners = np.array([[-1, -1], [side, -1], [side, side], [-1, side]], np.float64)
+    back = invert(matrix)
+    places = corners @ back[:, :2].T + back[:, 2]
+    x0, y0 = np.floor(places.min(axis=0)).astype(int).tolist()
+    x1, y1 = np.ceil(places.max(axis=0)).astype(int).tolist()
+    most = _TILE // 2 if abs(np.linalg.det(matrix[:, :2])) > 1 else _TILE
+    for y, height in _pieces(y0, y1 + 1, most, shape[0]):
+        for x, width in _pieces(x0, x1 + 1, most, shape[1]):
+            yield x, y, width, height
+
+
+def _pieces(low: int, high: int, most: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Start and length of equal parts of low..high, none longer than `most`, those that touch 0..limit."""
+    length = -(-(high - low) // -(-(high - low) // most))
+    first = low + max(0, -low // length) * length
+    return ((start, length) for start in range(first, min(high, limit), length))
+
+
+def _from(back: Doubles, x: int, y: int) -> Doubles:
+    return np.column_stack([back[:, :2], back[:, 2] + back[:, :2] @ (x, y)])

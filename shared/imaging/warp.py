@@ -1,6 +1,7 @@
 """Pictures through an affine map, averaged where they shrink: bilinear sampling alone looks at four pixels and aliases.
 
-Knows numpy and OpenCV. Coordinates are x, y in pixels with whole numbers at pixel centres.
+Knows numpy and OpenCV. Coordinates are x, y in pixels with whole numbers at pixel centres. A map `back` [2, 3] leads
+from the pixels of the output into the image.
 """
 
 from __future__ import annotations
@@ -17,45 +18,59 @@ from shared.imaging.geometry import Doubles, region
 A = TypeVar("A", NDArray[np.uint8], NDArray[np.float32])
 
 _SHARP = 1.1
-"""Source pixels per output pixel up to which four neighbours miss nothing visible."""
+"""Image pixels per output pixel up to which four neighbours miss nothing visible."""
 
 
 def warp(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
-    """`image` [h, w] or [h, w, c] seen through a map: output pixel p is the image at `back` [2, 3] applied to p.
+    """`image` [h, w] or [h, w, c] seen through `back`, `size` (width, height) pixels of it.
 
-    size: width and height of the output. border: what is seen beyond the image (cv2.BORDER_*; constant is 0).
+    border: what is seen beyond the image (cv2.BORDER_*; constant is 0).
     Shrinking s-fold, the image is first averaged over squares of ceil(s / 2) pixels, then sampled at twice the
-    output's density and averaged 2 x 2: the mean over the output pixel's own, turned square.
+    output's density and averaged 2 x 2: together about the mean over each output pixel's own, turned square.
     """
-    step = math.sqrt(abs(float(np.linalg.det(back[:, :2]))))
-    if step <= _SHARP:
-        return _sample(image, back, size, border)
-    image, back = _averaged(image, back, size, math.ceil(step / 2), border)
-    width, height = size
-    dense = np.column_stack([back[:, :2] / 2, back[:, 2] - back[:, :2] @ (0.25, 0.25)])
-    return _area(_sample(image, dense, (2 * width, 2 * height), border), size)
+    if _step(back) > 2:
+        image, back = _seen(image, back, size)
+    return sample(*shrink(image, back, border=border), size, border=border)
 
 
-def _sample(image: A, back: Doubles, size: tuple[int, int], border: int) -> A:
+def shrink(image: A, back: Doubles, *, border: int = cv2.BORDER_REPLICATE) -> tuple[A, Doubles]:
+    """The first half of `warp`: the image averaged over squares, if the map shrinks that much, and the map into it."""
+    n = math.ceil(_step(back) / 2)
+    height, width = image.shape[:2]
+    if n <= 1 or min(height, width) < n:
+        return image, back
+    whole = cv2.copyMakeBorder(image, 0, -height % n, 0, -width % n, border) if height % n or width % n else image
+    return _mean(cast(A, whole), (-(-width // n), -(-height // n))), _moved(back, (n - 1) / 2) / n
+
+
+def sample(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
+    """The second half: bilinear, at twice the density where the map still shrinks."""
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    return cast(A, cv2.warpAffine(image, back, size, flags=flags, borderMode=border))
+    if _step(back) <= _SHARP:
+        return cast(A, cv2.warpAffine(image, back, size, flags=flags, borderMode=border))
+    dense = np.column_stack([back[:, :2] / 2, back[:, 2] - back[:, :2].sum(axis=1) / 4])
+    twice = (2 * size[0], 2 * size[1])
+    return _mean(cast(A, cv2.warpAffine(image, dense, twice, flags=flags, borderMode=border)), size)
 
 
-def _area(image: A, size: tuple[int, int]) -> A:
+def _step(back: Doubles) -> float:
+    return math.sqrt(abs(back[0, 0] * back[1, 1] - back[0, 1] * back[1, 0]))
+
+
+def _moved(back: Doubles, origin: float | tuple[int, int]) -> Doubles:
+    """The map into the image whose first pixel is `origin` of the old one."""
+    return np.column_stack([back[:, :2], back[:, 2] - origin])
+
+
+def _mean(image: A, size: tuple[int, int]) -> A:
     return cast(A, cv2.resize(image, size, interpolation=cv2.INTER_AREA))
 
 
-def _averaged(image: A, back: Doubles, size: tuple[int, int], n: int, border: int) -> tuple[A, Doubles]:
-    """The part of the image that is looked at, n-fold smaller, and the map that leads into it."""
-    if n == 1:
-        return image, back
+def _seen(image: A, back: Doubles, size: tuple[int, int]) -> tuple[A, Doubles]:
+    """The part of the image that the output shows, so that a face costs the same in a frame of any size."""
     width, height = size
     corners = np.array([[-1, -1], [width, -1], [width, height], [-1, height]])
-    x0, y0, x1, y1 = region(corners @ back[:, :2].T + back[:, 2], image.shape, 2 * n)
+    x0, y0, x1, y1 = region(corners @ back[:, :2].T + back[:, 2], image.shape, 2 * _step(back))
     if x1 <= x0 or y1 <= y0:
         return image, back
-    bottom, right = -(y1 - y0) % n, -(x1 - x0) % n
-    part = cv2.copyMakeBorder(image[y0:y1, x0:x1], 0, bottom, 0, right, border)
-    small = _area(cast(A, part), (part.shape[1] // n, part.shape[0] // n))
-    offset = np.array([x0, y0]) + (n - 1) / 2
-    return small, np.column_stack([back[:, :2] / n, (back[:, 2] - offset) / n])
+    return cast(A, image[y0:y1, x0:x1]), _moved(back, (x0, y0))
