@@ -138,6 +138,8 @@ def test_cold_02_concurrency_is_what_the_process_serves(overlay: str) -> None:
         assert env["WAKESWAP_CONCURRENCY"] == str(spec["containerConcurrency"]), name
         annotations = service["spec"]["template"]["metadata"]["annotations"]
         assert int(annotations["autoscaling.knative.dev/max-scale"]) >= 1, name
+        if spec["containerConcurrency"] == 1:  # Knative's 70 % of one request would start a second pod for the first
+            assert annotations["autoscaling.knative.dev/target-utilization-percentage"] == "100", name
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -147,10 +149,23 @@ def test_cold_05_timeouts_rise_from_the_inside_out(overlay: str) -> None:
         seconds = pod(service)["timeoutSeconds"]
         assert config["data"]["WAKESWAP_TIMEOUT_SECONDS"] == str(seconds), name
         assert seconds <= 600
+        annotations = service["spec"]["template"]["metadata"]["annotations"]
+        deadline = annotations.get("serving.knative.dev/progress-deadline", "600s")
+        assert int(deadline.removesuffix("s")) >= 120, "a cold load takes seconds: bench_wake"
     for name, spec in triggers(overlay).items():
         if "uri" not in spec["subscriber"]:
             waits = int(spec["delivery"]["timeout"].removeprefix("PT").removesuffix("S"))
             assert waits > pod(services(overlay)[spec["subscriber"]["ref"]["name"]])["timeoutSeconds"], name
+
+
+def test_cold_05_no_worker_is_killed_for_working() -> None:
+    read = "import runpy; read = runpy.run_path('shared/serving/gunicorn.conf.py')"
+    code = f"{read}; print(read['timeout'], read['graceful_timeout'])"
+    environ = {"PATH": "", "WAKESWAP_TIMEOUT_SECONDS": "300"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "300"]
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
