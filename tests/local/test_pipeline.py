@@ -22,6 +22,7 @@ import pytest
 from tests.local.machine import ROOT, Machine, Receiver
 
 FACE = ROOT / "tests/data/face"
+IMAGE = ROOT / "tests/data/image"
 COMPLETED = "dev.wakeswap.publish.completed.v1"
 pytestmark = pytest.mark.slow
 
@@ -96,7 +97,9 @@ def test_functions_wake_for_an_upload_and_sleep_again(machine: Callable[..., Mac
     assert (one.objects / body["data"]["image"]["key"]).read_bytes().startswith(b"\xff\xd8")
 
 
-def test_the_api_answers_with_the_picture_or_with_its_own_fault(machine: Callable[..., Machine]) -> None:
+def test_face_01_face_03_img_08_the_api_answers_with_the_picture_or_with_its_own_fault(
+    machine: Callable[..., Machine],
+) -> None:
     one = machine()
     one.up()
     status, job = post(one, FACE / "one_face.jpg", FACE / "same_face_twice.jpg")
@@ -104,12 +107,25 @@ def test_the_api_answers_with_the_picture_or_with_its_own_fault(machine: Callabl
     assert [
         stage for stage in ("moderate", "detect", "swap", "publish") if stage not in json.dumps(job["stages"])
     ] == []
-    status, problem = post(one, FACE / "no_face.png", FACE / "one_face.jpg")
-    assert (status, problem["code"]) == (422, "no_face_in_source")
-    status, problem = post(one, FACE / "one_face.jpg", FACE / "no_face.png")
-    assert (status, problem["code"]) == (422, "no_face_in_target")
-    status, problem = post(one, FACE / "one_face.jpg", ROOT / "tests/data/image/svg_named.png")
-    assert (status, problem["code"]) == (415, "unsupported_media_type")
+    refused = [
+        (FACE / "no_face.png", FACE / "one_face.jpg", 422, "no_face_in_source"),
+        (FACE / "one_face.jpg", FACE / "no_face.png", 422, "no_face_in_target"),
+        (FACE / "source_two_faces.jpg", FACE / "one_face.jpg", 422, "ambiguous_source_face"),
+        (FACE / "one_face.jpg", FACE / "tiny_face_17px.jpg", 422, "face_too_small"),
+        (FACE / "one_face.jpg", IMAGE / "truncated_60pct.jpg", 422, "media_truncated"),
+        (IMAGE / "truncated_50pct.png", FACE / "one_face.jpg", 422, "media_truncated"),
+        (FACE / "one_face.jpg", IMAGE / "png_bad_crc.png", 422, "media_corrupt"),
+        (FACE / "one_face.jpg", IMAGE / "svg_named.png", 415, "unsupported_media_type"),
+        (FACE / "one_face.jpg", IMAGE / "anim_3frames.gif", 415, "animation_unsupported"),
+        (FACE / "one_face.jpg", IMAGE / "bomb_20000x20000.png", 413, "image_too_large"),
+    ]
+    contexts = {}
+    for source, target, status, code in refused:
+        answer, problem = post(one, source, target)
+        assert (answer, problem["code"]) == (status, code)
+        contexts[code] = problem.get("context", {})
+    assert contexts["ambiguous_source_face"]["faces"] == len(contexts["ambiguous_source_face"]["boxes"]) == 2
+    assert 10 <= contexts["face_too_small"]["size"] <= 20
     # a repeat with the same key is the same job, not a second one
     keyed = {"Idempotency-Key": "order-7"}
     first = post(one, FACE / "one_face.jpg", FACE / "same_face_twice.jpg", **keyed)[1]
@@ -117,8 +133,24 @@ def test_the_api_answers_with_the_picture_or_with_its_own_fault(machine: Callabl
     assert first["id"] == again["id"]
     assert Counter(end["type"] for end in one.outcomes().values()) == {
         COMPLETED: 2,
-        "dev.wakeswap.detect.rejected.v1": 2,
+        "dev.wakeswap.detect.rejected.v1": 4,
+        "dev.wakeswap.moderate.rejected.v1": 3,
     }
+    assert len(list((one.objects / "tenants/demo/results").iterdir())) == 2
+    one.until(one.asleep, 30)
+    told_once(one)
+
+
+def told_once(machine: Machine) -> None:
+    """FACE-01, CE-06: a refused job's deliveries were all taken at the first try, and it has one rejected event."""
+    rejected = [job for job, end in machine.outcomes().items() if end["type"].endswith(".rejected.v1")]
+    history = machine.admin("/events?limit=1000")
+    for job in rejected:
+        deliveries = [entry for entry in history if entry["subject"] == job]
+        assert {entry["state"] for entry in deliveries} == {"done"}
+        assert {entry["failures"] for entry in deliveries} == {0}
+        assert all(200 <= entry["code"] < 300 for entry in deliveries)
+        assert len({entry["id"] for entry in deliveries if entry["type"].endswith(".rejected.v1")}) == 1
 
 
 @pytest.mark.timeout(900)
