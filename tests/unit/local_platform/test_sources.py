@@ -140,7 +140,7 @@ def test_a_ping_runs_at_its_moment_and_remembers_it(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_missed_runs_are_told_and_not_made_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_cold_07_missed_runs_are_told_and_not_made_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     source, sink = a_ping(schedule="@hourly"), Sink()
     memory = PingMemory(tmp_path / "pings.json")
     memory.remember(source.source, datetime.now(UTC) - timedelta(hours=3, minutes=1))
