@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import time
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -131,10 +132,11 @@ async def start(
     database: Path,
     documents: Sequence[Document],
     resolve: Callable[[Destination], str | None] = Destination.url,
+    clock: Callable[[], float] = time.time,
 ) -> Running:
     brokers = [parse_broker(document) for document in documents if document["kind"] == "Broker"]
     triggers = [parse_trigger(document) for document in documents if document["kind"] == "Trigger"]
-    runtime = BrokerRuntime(database, brokers, triggers, resolve)
+    runtime = BrokerRuntime(database, brokers, triggers, resolve, clock=clock)
     await runtime.start()
     app = web.Application()
     app.add_routes(runtime.app_routes())

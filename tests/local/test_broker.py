@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from infra.local.eventing import dispatcher
 from infra.local.eventing.cloudevent import CloudEvent
 from infra.local.eventing.records import Queue
 from infra.local.eventing.spec import Destination
@@ -385,3 +386,51 @@ def test_events_published_from_within(tmp_path: Path) -> None:
         assert subscribers.ids("a") == {"1": 1}
 
     run(tmp_path, {"a": answer(204)}, lambda url: [broker(), trigger("a", f"{url}/a")], case)
+
+
+def test_a_clock_that_is_set_back_does_not_hold_deliveries_up(tmp_path: Path) -> None:
+    offset = [0.0]
+
+    async def once_busy(received: Received) -> web.Response:
+        return web.Response(status=503 if len(subscribers.seen["a"]) == 1 else 204)
+
+    subscribers = Subscribers({"a": once_busy})
+
+    async def main() -> None:
+        async with subscribers:
+            documents = [broker(), trigger("a", f"{subscribers.url}/a", retry=3, backoffPolicy="linear",
+                                           backoffDelay="PT1S")]  # fmt: skip
+            running = await start(tmp_path / "db", documents, clock=lambda: time.time() + offset[0])
+            assert await running.post(headers("1")) == 202
+            while not subscribers.seen["a"]:
+                await asyncio.sleep(0.01)
+            offset[0] = -7200.0
+            await running.settle(15)
+            assert len(subscribers.seen["a"]) == 2
+            await running.stop()
+
+    asyncio.run(main())
+
+
+def test_a_delivery_that_breaks_off_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(dispatcher, "_BROKEN_WAIT", 0.1)
+    broken = [True, True]
+
+    def resolve(destination: Destination) -> str | None:
+        if broken:
+            broken.pop()
+            raise RuntimeError("a bug")
+        return destination.url()
+
+    async def main() -> None:
+        async with Subscribers({"a": answer(204)}) as subscribers:
+            running = await start(tmp_path / "db", [broker(), trigger("a", f"{subscribers.url}/a")], resolve)
+            assert await running.post(headers("1")) == 202
+            await running.settle()
+            assert subscribers.ids("a") == {"1": 1}
+            await running.stop()
+
+    asyncio.run(main())
+    assert sum("broke off" in record.message for record in caplog.records) == 2

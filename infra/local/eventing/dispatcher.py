@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 
 from infra.local.eventing.delivery import (
@@ -28,9 +28,14 @@ from infra.local.eventing.topology import Topology
 from infra.local.eventing.writer import StoreError
 
 Resolve = Callable[[Destination], str | None]
+Clock = Callable[[], float]
 
 _UNRESOLVED_WAIT = 0.5
 _STORE_WAIT = 1.0
+_BROKEN_WAIT = 30.0
+_CLOCK_STEP = 1.0
+_LONGEST_PAUSE = 5.0
+"""How long a clock that was set back goes unnoticed."""
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +43,18 @@ log = logging.getLogger(__name__)
 class Dispatcher:
     """Several deliveries at once: at most `per_trigger` for one Trigger and `total` for all."""
 
-    def __init__(self, store: Store, topology: Topology, resolve: Resolve, *, per_trigger: int, total: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        topology: Topology,
+        resolve: Resolve,
+        *,
+        per_trigger: int,
+        total: int,
+        clock: Clock = time.time,
+    ) -> None:
+        self._clock = clock
+        self._ahead = clock() - time.monotonic()
         self._store = store
         self._topology = topology
         self._resolve = resolve
@@ -70,7 +86,8 @@ class Dispatcher:
             task.cancel()
         if interrupted:
             await asyncio.wait(interrupted)
-            await self._store.release([claim.seq for claim in interrupted.values()], time.time())
+            with suppress(StoreError):  # the next start finds them anyway
+                await self._store.release([claim.seq for claim in interrupted.values()], self._clock())
         if self._sender is not None:
             await self._sender.close()
 
@@ -78,15 +95,27 @@ class Dispatcher:
         while True:
             self._wake.clear()
             try:
-                claims, due = await self._store.claim(self._slots(), self._total - len(self._running), time.time())
-            except StoreError:
-                log.exception("cannot take deliveries, trying again")
-                claims, due = [], time.time() + _STORE_WAIT
+                await self._follow_clock()
+                claims, due = await self._store.claim(self._slots(), self._total - len(self._running), self._clock())
+            except StoreError as error:
+                log.warning("cannot take deliveries, trying again: %s", error)
+                claims, due = [], self._clock() + _STORE_WAIT
             for claim in claims:
-                task = asyncio.create_task(self._attempt(claim))
-                self._running[task] = claim
-                task.add_done_callback(self._finished)
+                self._run(claim, self._attempt(claim))
             await self._pause(due)
+
+    async def _follow_clock(self) -> None:
+        """A clock that was set back must not make deliveries wait until it shows the old time again."""
+        ahead = self._clock() - time.monotonic()
+        if ahead < self._ahead - _CLOCK_STEP:
+            log.warning("the clock was set back by %.0f s", self._ahead - ahead)
+            await self._store.shift(ahead - self._ahead)
+        self._ahead = ahead
+
+    def _run(self, claim: Claim, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._running[task] = claim
+        task.add_done_callback(self._finished)
 
     def _slots(self) -> dict[str, int]:
         """Free places per Trigger, least busy first, so that no Trigger can use up the total alone."""
@@ -96,14 +125,30 @@ class Dispatcher:
 
     async def _pause(self, due: float | None) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(None if due is None else max(0.0, due - time.time())):
+            async with asyncio.timeout(None if due is None else min(_LONGEST_PAUSE, max(0.0, due - self._clock()))):
                 await self._wake.wait()
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         claim = self._running.pop(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("delivery %s of %s broke off", claim.seq, claim.trigger, exc_info=task.exception())
+            self._run(claim, self._give_back(claim, _BROKEN_WAIT))
         self._wake.set()
+
+    async def _give_back(self, claim: Claim, wait: float) -> None:
+        """Untried and uncounted, to be taken again after `wait` seconds."""
+        await self._persist(
+            f"release delivery {claim.seq}", lambda: self._store.release([claim.seq], self._clock() + wait)
+        )
+
+    async def _persist(self, what: str, write: Callable[[], Awaitable[None]]) -> None:
+        """What is not on disk has not happened: try until it is."""
+        while True:
+            try:
+                return await write()
+            except StoreError as error:
+                log.warning("cannot %s, trying again: %s", what, error)
+                await asyncio.sleep(_STORE_WAIT)
 
     async def _attempt(self, claim: Claim) -> None:
         delivery = self._topology.delivery(claim.trigger)
@@ -115,7 +160,7 @@ class Dispatcher:
         url = self._resolve(target)
         if url is None:
             log.warning("%s: %s cannot be reached yet", claim.trigger, target)
-            await self._store.release([claim.seq], time.time() + _UNRESOLVED_WAIT)
+            await self._give_back(claim, _UNRESOLVED_WAIT)
             return
         event = claim.publication.event
         if burying:
@@ -139,12 +184,9 @@ class Dispatcher:
         await self._record(claim, step, attempt, reply)
 
     async def _record(self, claim: Claim, step: Step, attempt: Attempt | None, reply: Publication | None) -> None:
-        while True:
-            try:
-                return await self._store.settle(claim, step, attempt, reply, time.time())
-            except StoreError:
-                log.exception("cannot record delivery %s, trying again", claim.seq)
-                await asyncio.sleep(_STORE_WAIT)
+        await self._persist(
+            f"record delivery {claim.seq}", lambda: self._store.settle(claim, step, attempt, reply, self._clock())
+        )
 
 
 def _tell(claim: Claim, url: str, answer: Answer, step: Step) -> None:

@@ -5,7 +5,6 @@ Knows HTTP and the CloudEvents binding; what happens to an event afterwards is n
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
 from aiohttp import web
@@ -26,7 +25,8 @@ log = logging.getLogger(__name__)
 class Ingress:
     """Takes events from producers; `wake` is called after each one that is new."""
 
-    def __init__(self, store: Store, topology: Topology, wake: Callable[[], None]) -> None:
+    def __init__(self, store: Store, topology: Topology, wake: Callable[[], None], clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._store = store
         self._topology = topology
         self._wake = wake
@@ -53,10 +53,10 @@ class Ingress:
             log.error("%s: event %s has no hops left, dropped", broker, event.id)
             return web.Response(status=202)
         try:
-            if await self._store.publish(publication, time.time()):
+            if await self._store.publish(publication, self._clock()):
                 self._wake()
         except StoreError as error:
-            log.exception("cannot store event %s", event.id)
+            log.warning("cannot store event %s: %s", event.id, error)
             return _problem(503, f"the event cannot be stored now: {error}")
         return web.Response(status=202)
 

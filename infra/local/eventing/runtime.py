@@ -13,7 +13,7 @@ from pathlib import Path
 from aiohttp import web
 
 from infra.local.eventing.cloudevent import CloudEvent
-from infra.local.eventing.dispatcher import Dispatcher, Resolve
+from infra.local.eventing.dispatcher import Clock, Dispatcher, Resolve
 from infra.local.eventing.ingress import Ingress
 from infra.local.eventing.records import HistoryEntry, Queue
 from infra.local.eventing.spec import Broker, Trigger
@@ -40,6 +40,7 @@ class BrokerRuntime:
         total: int = 128,
         retention_hours: float = 24.0,
         dead_retention_hours: float = 24.0 * 14,
+        clock: Clock = time.time,
     ) -> None:
         """`resolve` gives the whole URL of a destination (`Destination.url` joins its path), or None while there
         is none: the delivery then waits without counting an attempt. Finished events are forgotten after
@@ -48,18 +49,21 @@ class BrokerRuntime:
         """
         self._topology = Topology(brokers, triggers)
         self._store = Store(db_path)
-        self._dispatcher = Dispatcher(self._store, self._topology, resolve, per_trigger=per_trigger, total=total)
-        self._ingress = Ingress(self._store, self._topology, self._dispatcher.wake)
+        self._clock = clock
+        self._dispatcher = Dispatcher(
+            self._store, self._topology, resolve, per_trigger=per_trigger, total=total, clock=clock
+        )
+        self._ingress = Ingress(self._store, self._topology, self._dispatcher.wake, clock)
         self._retention = retention_hours * 3600.0, dead_retention_hours * 3600.0
         self._pruner: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Open the store (StoreError where another process has it) and go on where the last process ended."""
-        resumed, gone = await self._store.open(self._topology.triggers, time.time())
+        resumed, gone = await self._store.open(self._topology.triggers, self._clock())
         if resumed:
             log.info("%d deliveries were in flight when the last process ended: sent again", resumed)
         if gone:
-            log.warning("%d deliveries dropped: their Trigger is gone", gone)
+            log.warning("%d deliveries dropped: their Trigger is gone; `replay` once it is back", gone)
         self._dispatcher.start()
         self._pruner = asyncio.create_task(self._prune())
 
@@ -87,7 +91,7 @@ class BrokerRuntime:
         publication = self._topology.publication(key, event)
         if publication is None:
             return False
-        fresh = await self._store.publish(publication, time.time())
+        fresh = await self._store.publish(publication, self._clock())
         if fresh:
             self._dispatcher.wake()
         return fresh
@@ -103,13 +107,13 @@ class BrokerRuntime:
 
     async def replay(self, event_id: str) -> int:
         """Send given-up deliveries of events with this id to their subscriber again; how many there are."""
-        count = await self._store.replay(event_id, self._topology.triggers, time.time())
+        count = await self._store.replay(event_id, self._topology.triggers, self._clock())
         self._dispatcher.wake()
         return count
 
     async def idle(self) -> bool:
         """True where no delivery is in flight or due now (one that waits for its retry is not due)."""
-        return not await self._store.busy(time.time())
+        return not await self._store.busy(self._clock())
 
     def _only_broker(self) -> str:
         if len(self._topology.brokers) != 1:
@@ -118,7 +122,7 @@ class BrokerRuntime:
 
     async def _prune(self) -> None:
         while True:
-            now = time.time()
+            now = self._clock()
             try:
                 count = await self._store.prune(now - self._retention[0], now - self._retention[1])
                 log.debug("%d events forgotten", count)

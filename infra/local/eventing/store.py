@@ -88,11 +88,15 @@ class Store:
         self._writer = Writer(path, _SCHEMA)
 
     async def open(self, triggers: Collection[str], now: float) -> tuple[int, int]:
-        """Take the file; (claims of the last process that are due again, deliveries dropped with their Trigger)."""
+        """Take the file; (claims of the last process that are due again, deliveries dropped with their Trigger).
+
+        Everything open is due now: the clock may have been set back while no process ran.
+        """
         await self._writer.open()
 
         def recover(db: sqlite3.Connection) -> tuple[int, int]:
             claims = db.execute("UPDATE deliveries SET claimed = 0 WHERE claimed = 1").rowcount
+            db.execute("UPDATE deliveries SET due = ? WHERE finished IS NULL AND due > ?", (now, now))
             known = json.dumps(sorted(triggers))
             gone = db.execute(
                 "UPDATE deliveries SET state = 'dropped', finished = ?, answer = 'the Trigger is gone' "
@@ -159,6 +163,12 @@ class Store:
         rows = [(due, seq) for seq in seqs]
         await self._writer.run(
             lambda db: db.executemany("UPDATE deliveries SET claimed = 0, due = ? WHERE claimed = 1 AND seq = ?", rows)
+        )
+
+    async def shift(self, seconds: float) -> None:
+        """Move the time at which open deliveries are due."""
+        await self._writer.run(
+            lambda db: db.execute("UPDATE deliveries SET due = due + ? WHERE finished IS NULL", (seconds,))
         )
 
     async def replay(self, event_id: str, triggers: Collection[str], now: float) -> int:

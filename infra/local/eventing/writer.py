@@ -5,6 +5,7 @@ The event loop never waits for the disk. Knows SQLite, not what is stored.
 
 import asyncio
 import fcntl
+import logging
 import os
 import sqlite3
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 Operation = Callable[[sqlite3.Connection], Result]
@@ -39,6 +42,7 @@ class Writer:
         self._flusher: asyncio.Task[None] | None = None
         self._connection: sqlite3.Connection | None = None
         self._lock: int | None = None
+        self._identity = 0, 0
 
     async def open(self) -> None:
         """Take the file for this process and make its tables; StoreError where another process holds it."""
@@ -90,14 +94,26 @@ class Writer:
 
     def _commit(self, batch: list[_Job[object]]) -> list[object]:
         assert self._connection is not None
+        self._check_place()
         durable = any(job.durable for job in batch)
         self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             return [job.operation(self._connection) for job in batch]
 
+    def _check_place(self) -> None:
+        """SQLite goes on writing to a file that was removed, and everything in it would be lost with this process."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._identity:
+            raise StoreError(f"{self._path} was removed or replaced while it was in use: start the platform anew")
+
     def _connect(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        if Path(f"{self._path}.lock").exists() and not self._path.exists():
+            log.warning("%s is gone: what was on its way when it was last in use is lost", self._path)
         lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,14 +122,15 @@ class Writer:
             raise StoreError(f"{self._path} is in use by another process") from error
         self._lock = lock
         try:
-            connection = sqlite3.connect(self._path, isolation_level=None)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA foreign_keys=ON")
-            connection.executescript(self._schema)
+            self._connection = _opened(self._path, self._schema)
         except sqlite3.Error as error:
             self._disconnect()
             raise StoreError(f"{self._path}: {error}") from error
-        self._connection = connection
+        except StoreError:
+            self._disconnect()
+            raise
+        found = self._path.stat()
+        self._identity = found.st_dev, found.st_ino
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -122,6 +139,33 @@ class Writer:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _opened(path: Path, schema: str) -> sqlite3.Connection:
+    """A connection to a sound file; StoreError for a damaged one."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        connection.executescript(schema)
+        (fault,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        if isinstance(error, sqlite3.OperationalError):  # busy, full, no right: not the content's fault
+            raise
+        raise _damaged(path, str(error)) from error
+    if fault != "ok":
+        connection.close()
+        raise _damaged(path, fault)
+    return connection
+
+
+def _damaged(path: Path, fault: str) -> StoreError:
+    fault = " ".join(fault.split())
+    return StoreError(
+        f"{path} is damaged ({fault}): move it away with its -wal and -shm and start again; events that were on their "
+        "way are lost, jobs that stand still can be sent again"
+    )
 
 
 def _translated(error: BaseException) -> BaseException:

@@ -297,3 +297,63 @@ def test_commits_are_durable_and_waiting_operations_are_grouped(tmp_path: Path) 
         return int(db.execute("PRAGMA synchronous").fetchone()[0])
 
     assert asyncio.run(main()) == ("wal", [2, 1])
+
+
+def test_after_a_restart_everything_open_is_due_whatever_the_clock_said_before(tmp_path: Path) -> None:
+    async def first(store: Store) -> None:
+        await store.publish(publication(), 1_000_000)
+
+    async def second(store: Store) -> None:
+        assert len(await claim_all(store, now=0)) == 2
+
+    with_store(tmp_path / "db", first)
+    with_store(tmp_path / "db", second)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_was_removed_takes_no_more(tmp_path: Path, replaced: bool) -> None:
+    """SQLite alone would acknowledge, and all would be gone with the process."""
+    path = tmp_path / "db"
+
+    async def body(store: Store) -> None:
+        await store.publish(publication("1"), 1)
+        path.unlink()
+        if replaced:
+            path.write_bytes(b"")
+        with pytest.raises(StoreError, match="was removed or replaced while it was in use"):
+            await store.publish(publication("2"), 1)
+
+    with_store(path, body)
+
+
+def test_a_file_that_is_gone_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def body(store: Store) -> None:
+        await store.publish(publication("1"), 1)
+
+    with_store(tmp_path / "db", body)
+    assert caplog.text == ""
+    (tmp_path / "db").unlink()
+    with_store(tmp_path / "db", body)
+    assert "db is gone: what was on its way" in caplog.text
+
+
+@pytest.mark.parametrize("offset", [0, 8192, 40_000])
+def test_a_damaged_file_is_refused_with_advice(tmp_path: Path, offset: int) -> None:
+    """In the header and in the middle, where only a check finds it."""
+
+    async def fill(store: Store) -> None:
+        for number in range(200):
+            await store.publish(publication(str(number)), 1)
+
+    async def nothing(_: Store) -> None:
+        raise AssertionError("opened a damaged file")
+
+    path = tmp_path / "db"
+    with_store(path, fill)
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xa5" * 4096)
+    with pytest.raises(StoreError, match=r"is damaged .*move it away"):
+        with_store(path, nothing)
+    path.unlink()
+    with_store(path, fill)  # the lock is free again
