@@ -31,4 +31,5 @@ def handle(event: Media, ctx: Context) -> Result:
         link=ctx.storage.link(image, seconds, name),
         expires=(datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds"),
         origin=event.request.origin,
+        source_faces=event.source_faces,
     )

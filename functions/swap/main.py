@@ -32,7 +32,14 @@ def handle(event: Faces, ctx: Context) -> Media:
     data = io.BytesIO()
     np.save(data, pixels)
     ref = ctx.storage.save("pixels.npy", data.getvalue(), "application/octet-stream")
-    return Media(job=event.job, request=job, pixels=ref, faces=event.target_faces, landmarks=event.landmarks)
+    return Media(
+        job=event.job,
+        request=job,
+        pixels=ref,
+        faces=event.target_faces,
+        landmarks=event.landmarks,
+        source_faces=event.source_faces or (event.source_face,),
+    )
 
 
 def _open(ref: ObjectRef, ctx: Context) -> Picture:

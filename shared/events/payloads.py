@@ -174,6 +174,8 @@ class Media:
     """The target's own; the pixels may have been enlarged since."""
     landmarks: ObjectRef | None = None
     """As in Faces, as long as the picture has the size in which they were found."""
+    source_faces: tuple[Face, ...] = ()
+    """The faces that were put there, in pixels of their source pictures."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,8 @@ class Result:
     origin: str = "http"
     resized_from: Size | None = None
     """What the swapped picture measured before it was reduced for `client` or the tenant's limit."""
+    source_faces: tuple[Face, ...] = ()
+    """The faces that were put there, in pixels of their source pictures."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shared import records
 from shared.errors import InvalidKeyError, JsonValue, NotFoundError, ObjectNotFoundError, RequestError
 from shared.events.event import parse_type
-from shared.events.payloads import Job, ObjectRef, Size
+from shared.events.payloads import Face, Job, ObjectRef, Size
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
@@ -58,7 +58,9 @@ class Outcome:
     image: ObjectRef | None = None
     width: int = 0
     height: int = 0
-    faces: int = 0
+    faces: tuple[Face, ...] = ()
+    """Those that were swapped."""
+    source_faces: tuple[Face, ...] = ()
     resized_from: Size | None = None
 
 
@@ -96,6 +98,8 @@ class _Image:
     image: ObjectRef
     width: int
     height: int
+    faces: tuple[Face, ...] = ()
+    source_faces: tuple[Face, ...] = ()
     resized_from: Size | None = None
 
 
@@ -152,10 +156,7 @@ def _outcome(end: _End) -> Outcome:
         raise ValueError("not the type of an event of ours")
     if kind.outcome == "completed":
         made = records.read(_Image, end.data)
-        faces = end.data.get("faces")
-        count = len(faces) if isinstance(faces, list) else 0
-        size, before = (made.width, made.height), made.resized_from
-        return Outcome(SUCCEEDED, kind.stage, "", "", 200, {}, made.image, *size, count, before)
+        return Outcome(SUCCEEDED, kind.stage, http_status=200, **vars(made))
     fault = records.read(_Fault, end.data)
     return Outcome(_ENDS[kind.outcome], fault.stage, fault.code, fault.detail, fault.status, fault.context)
 

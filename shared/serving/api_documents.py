@@ -81,7 +81,8 @@ def _outcome(job_id: str, outcome: Outcome) -> dict[str, JsonValue]:
         "sha256": outcome.image.digest,
         "width": outcome.width,
         "height": outcome.height,
-        "faces": outcome.faces,
+        "faces": [records.write(face) for face in outcome.faces],
+        "source_faces": [records.write(face) for face in outcome.source_faces],
     }
     if outcome.resized_from is not None:
         result["resized_from"] = records.write(outcome.resized_from)

@@ -70,7 +70,7 @@ def test_answers_fit_their_schemas(api: Api) -> None:
     api.world.store.put(f"tenants/demo/jobs/{job['id']}/swap/work.00.json", json.dumps(work).encode())
     api.finish(job["id"])
     done = api.call("GET", f"/v1/jobs/{job['id']}").get_json()
-    assert done["result"]["faces"] == 0
+    assert done["result"]["faces"] == []
     check("Job", done)
     other = api.send().get_json()["id"]
     api.end(other, Rejection(other, "detect", "no_face_in_source", "No face.", 422, {"faces": 0}))

@@ -322,8 +322,9 @@ def test_face_03_several_source_faces_are_ambiguous(chain: Chain) -> None:
     left = chain.detect(chain.job(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face="0"))
     right = chain.detect(chain.job(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face="1"))
     assert (round(left.source_face.x, -1), round(right.source_face.x, -1)) == (40, 280)
-    for chosen in ("largest", "1"):
-        chain.run(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face=chosen)
+    for chosen, x in (("largest", 40), ("0", 40), ("1", 280)):
+        result, _ = chain.run(FACE / "source_two_faces.jpg", FACE / "one_face.jpg", source_face=chosen)
+        assert [round(face.x, -1) for face in result.source_faces] == [x]
 
 
 @pytest.mark.slow

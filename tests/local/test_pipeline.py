@@ -104,6 +104,10 @@ def test_face_01_face_03_img_08_the_api_answers_with_the_picture_or_with_its_own
     one.up()
     status, job = post(one, FACE / "one_face.jpg", FACE / "same_face_twice.jpg")
     assert (status, job["status"]) == (200, "succeeded")
+    assert len(job["result"]["faces"]) == 2
+    for face in [*job["result"]["faces"], *job["result"]["source_faces"]]:
+        assert face["score"] >= 0.5
+        assert min(face["width"], face["height"]) >= 20
     assert [
         stage for stage in ("moderate", "detect", "swap", "publish") if stage not in json.dumps(job["stages"])
     ] == []
