@@ -67,8 +67,8 @@ def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: 
         if record is not None:
             return Made(_accepted(tenant, record.job), fresh=False, batch=record.batch)
         try:
-            pictures = {key: info for key, info in found.items() if key != draft.manifest}
-            refs = {key: reference(store, tenant, key, info.etag) for key, info in pictures.items()}
+            pictures = dict.fromkeys(filter(None, (*draft.source, draft.target, draft.reference)))
+            refs = {key: reference(store, tenant, key, found[key].etag) for key in pictures}
         except _ReplacedError:
             continue
         except RejectedError as error:

@@ -392,3 +392,8 @@ def test_ce_01_crash_between_record_and_event_heals_on_redelivery(world: World) 
     world.time += 100
     (again,) = world.upload(ours[0])
     assert again == lost
+
+
+def test_manifest_that_names_itself_is_no_picture(world: World) -> None:
+    key = world.put("tenants/demo/inbox/self.job.json", b'{"source": "self.job.json", "target": "self.job.json"}')
+    assert [entry.code for entry in rejections(world.upload(key))] == ["unsupported_media_type"]
