@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import os
 import signal
@@ -395,6 +396,37 @@ def test_host_bodies_cookies_and_streams_pass_and_hop_by_hop_headers_do_not(tmp_
                 assert len(await answer.read()) == 200_000
             async with client.head("/") as answer:
                 assert (answer.status, int(answer.headers["Content-Length"]) > 0) == (200, True)
+
+    run(story())
+
+
+def test_bodies_pass_as_they_are_encoded(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with activator(tmp_path, service()) as (_, client):
+            for body in (gzip.compress(b"x" * 100_000), b"not gzip at all"):
+                async with client.post("/", data=body, headers={"Content-Encoding": "gzip"}) as answer:
+                    assert (answer.status, (await answer.json(content_type=None))["length"]) == (200, len(body))
+
+    run(story())
+
+
+def test_every_form_of_a_target_is_served_or_refused(tmp_path: Path) -> None:
+    async def ask(port: int, line: str) -> tuple[int, bytes]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{line} HTTP/1.1\r\nHost: swap.example\r\nConnection: close\r\n\r\n".encode())
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        return int(head.split()[1]), body
+
+    async def story() -> None:
+        async with activator(tmp_path, service()) as (served, _):
+            port = int(served.url.rpartition(":")[2])
+            for target in ("http://elsewhere.example/a%2Fb?c=%20d", "/a%2Fb?c=%20d"):
+                status, body = await ask(port, f"GET {target}")
+                assert (status, json.loads(body)["path"]) == (200, "/a%2Fb?c=%20d")
+            assert (await ask(port, "OPTIONS *"))[0] == 400
+            assert (await ask(port, "CONNECT elsewhere.example:443"))[0] == 400
+            assert served.fleet.in_flight == 0
 
     run(story())
 

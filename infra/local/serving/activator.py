@@ -39,7 +39,7 @@ class Activator:
                 f"--port {spec.name}=0 takes a free port"
             ) from error
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
+        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None, auto_decompress=False))
 
     async def start(self) -> None:
         """Begin to serve; pods start only for min-scale and initial-scale."""

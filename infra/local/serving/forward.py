@@ -65,11 +65,12 @@ async def _ask(
     request: web.BaseRequest, port: int, client: aiohttp.ClientSession, deadlines: Deadlines
 ) -> aiohttp.ClientResponse:
     body = request.content if request.body_exists else None
+    address = f"http://127.0.0.1:{port}{_target(request)}"
     try:
         async with asyncio.timeout_at(deadlines.first):
             return await client.request(
                 request.method,
-                URL(f"http://127.0.0.1:{port}{request.raw_path}", encoded=True),
+                URL(address, encoded=True),
                 headers=_end_to_end(request.headers.items(), request.headers.getall("Connection", [])),
                 data=body,
                 skip_auto_headers=_ADDED_BY_CLIENT,
@@ -78,6 +79,18 @@ async def _ask(
             )
     except TimeoutError as error:
         raise SlowError from error
+
+
+def _target(request: web.BaseRequest) -> str:
+    """What a request asks for, as path and query; the form for proxies (RFC 9112, 3.2.2) names the same.
+
+    Raises HTTPBadRequest for the two forms that name nothing of ours: `*`, and the authority of CONNECT.
+    """
+    raw = request.raw_path
+    target = raw if raw.startswith("/") else str(request.rel_url) if "://" in raw else ""
+    if not target.startswith("/"):
+        raise web.HTTPBadRequest(text="the target of the request names no path")
+    return target
 
 
 async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
