@@ -155,7 +155,7 @@ class LocalStore:
 
     def _info(self, key: str, found: os.stat_result) -> ObjectInfo:
         content_type, metadata = BINARY, dict(NO_METADATA)
-        with suppress(FileNotFoundError, ValueError):
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):  # damaged: as if there were none
             side = json.loads(self._side(key, _identity(found)).read_bytes())
             content_type, metadata = side["content_type"], side["metadata"]
         identity = _identity(found)

@@ -206,6 +206,14 @@ class TestLocalStore(StoreTests):
                 store.get(key)
         assert store.list(BASE).objects == ()
 
+    @pytest.mark.parametrize("damage", [b"", b"\x00" * 9, b"[]", b"{}", b"null"])
+    def test_a_damaged_side_file_costs_the_type_and_not_the_object(self, store: LocalStore, damage: bytes) -> None:
+        store.put(BASE + "a.jpg", b"abc", content_type="image/jpeg")
+        (side,) = [path for path in (store.root / ".store/meta").rglob("*") if path.is_file()]
+        side.write_bytes(damage)
+        data, info = store.get(BASE + "a.jpg")
+        assert (data, info.content_type) == (b"abc", "application/octet-stream")
+
     def test_its_own_folder_is_out_of_reach_and_unlisted(self, store: LocalStore) -> None:
         with pytest.raises(InvalidKeyError):
             store.get(".store/locks/00")
