@@ -35,8 +35,9 @@ class Outbox:
         services, stage = self.services, self.services.stage.name
         if services.emitter is None:
             raise BrokerUnavailableError("This process has no K_SINK.")
-        if services.outcomes.settle(accepted.tenant, accepted.payload, accepted.cause):
-            event = contract.first(stage, accepted.tenant, accepted.payload, accepted.cause, traceparent=traceparent)
+        payload = services.outcomes.settle(accepted.tenant, accepted.payload, accepted.cause)
+        if payload is not None:
+            event = contract.first(stage, accepted.tenant, payload, accepted.cause, traceparent=traceparent)
             services.emitter.publish(event)
 
 

@@ -50,10 +50,15 @@ class Ledger:
             if found.reply is not None:
                 return found.reply
             if found.owner != mine.owner:  # equal: the store wrote our record, but its answer was lost
-                if found.expires > now:
+                if self._live(found, now):
                     raise BusyError from None
                 etag = self.write(key, mine, etag)
         return Lease(self, key, mine, etag)
+
+    def _live(self, lease: Record, now: float) -> bool:
+        """A lease that ends later than any that can be taken now comes from before a clock was set back. If its owner
+        still works, it learns at its next write that the work is no longer its own."""
+        return now < lease.expires <= now + 2 * self.seconds
 
     def read(self, key: str) -> tuple[Record, str]:
         """A record and its ETag. Raises BusyError when it was removed a moment ago: the next delivery may start."""
@@ -119,7 +124,12 @@ class Lease:
                 log.warning("lease not renewed, trying again: %s", error)
 
     def _write(self, record: Record) -> None:
-        """Write over our own last version; when that is gone, what is there now decides whether it is still ours."""
+        """Write over our own last version; when that is gone, what is there now decides whether it is still ours.
+
+        A finished record is never written over, also when its reply is that of another process.
+        """
+        if self._record.reply is not None:
+            return
         try:
             self._etag = self._ledger.write(self._key, record, self._etag)
         except BusyError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 from shared import records
 from shared.errors import JsonValue, PreconditionFailedError
@@ -24,9 +25,18 @@ class Ending:
     type: str
     """The event's type: which stage ended the job, and how."""
     cause: str
-    """What the end came from; the same cause may write its end again."""
+    """What the end came from; the same cause may send its end again."""
     data: dict[str, JsonValue]
     """The event's data: a Result, Rejection or Failure."""
+
+    @property
+    def payload(self) -> Payload:
+        """The data as what it is. Raises ValueError where type or data are not those of an end."""
+        kind, ends = parse_type(self.type), cast(tuple[type[Payload], ...], TERMINAL)
+        for end in ends:
+            if kind is not None and kind.outcome == end.outcome:
+                return records.read(end, self.data)
+        raise ValueError(f"{self.type} ends no job")
 
     @property
     def failed(self) -> bool:
@@ -51,41 +61,45 @@ class Outcomes:
         sweep(self.store, tenant, job)
         return True
 
-    def settle(self, tenant: str, payload: Payload, cause: str) -> bool:
-        """Whether `payload` may be sent: the job goes on with it, or ends with it, which is now on record.
+    def settle(self, tenant: str, payload: Payload, cause: str) -> Payload | None:
+        """What may be sent: `payload`, with which the job goes on or ends, the end then being on record; or None.
 
-        Nothing of a cancelled job may be sent. An end of the same `cause` is written again (a crash came between
-        writing and sending). A failure gives way to a result or a rejection, which come after a replay, and a record
-        that nobody can read to any end. Any other second end must not be sent.
+        Nothing of a cancelled job may be sent. Of two ends of the same `cause` (a crash came between writing and
+        sending, or a process was taken for dead) the first is sent again, so that record and event never differ. A
+        failure gives way to a result or a rejection, which come after a replay, and a record that nobody can read to
+        any end. Any other second end must not be sent.
         """
         if self.cancelled(tenant, payload.job):
-            return False
+            return None
         if not isinstance(payload, TERMINAL):
-            return True
+            return payload
         data = records.write(payload)
         assert isinstance(data, dict)
         ending = Ending(type_of(self.stage, payload.outcome), cause, data)
-        written = self._write(keys.job(tenant, payload.job, OUTCOME), ending)
-        return written and not self.cancelled(tenant, payload.job)
+        kept = self._write(keys.job(tenant, payload.job, OUTCOME), ending)
+        return None if kept is None or self.cancelled(tenant, payload.job) else kept.payload
 
-    def _write(self, key: str, ending: Ending) -> bool:
+    def _write(self, key: str, ending: Ending) -> Ending | None:
         data = records.dumps(records.write(ending))
         with suppress(PreconditionFailedError):
             self.store.create(key, data, content_type=JSON)
-            return True
+            return ending
         while True:
             stored, info = self.store.get(key)
             first = _readable(stored)
-            if first is not None and first.cause != ending.cause and (ending.failed or not first.failed):
-                return False
+            if first is not None and first.cause == ending.cause:
+                return first
+            if first is not None and (ending.failed or not first.failed):
+                return None
             with suppress(PreconditionFailedError):  # yet another end was written meanwhile: look again
                 self.store.replace(key, data, info.etag, content_type=JSON)
-                return True
+                return ending
 
 
 def _readable(data: bytes) -> Ending | None:
     """None for a damaged record, as a disk leaves it that lost power."""
-    try:
-        return records.read(Ending, records.loads(data))
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        ending = records.read(Ending, records.loads(data))
+        if ending.payload:
+            return ending
+    return None

@@ -138,7 +138,9 @@ class Receiver:
     def _work(self, delivery: Delivery) -> Reply:
         services, event = self.services, delivery.event
         payload = self._handle(delivery)
-        if payload is None or not services.outcomes.settle(delivery.tenant.name, payload, event.digest):
+        if payload is not None:
+            payload = services.outcomes.settle(delivery.tenant.name, payload, event.digest)
+        if payload is None:
             return NOTHING
         reply = contract.reply(services.stage.name, event, payload, traceparent=delivery.traceparent)
         if services.emitter is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import statistics
 import threading
 import time
@@ -18,10 +21,10 @@ from tests.unit.serving.support import JOB, event, job, until
 pytestmark = pytest.mark.slow
 
 
-def marks(root: Path, kind: str, job_id: str = JOB) -> int:
-    """How often the slow stage started, or ended, its work."""
+def marks(root: Path, kind: str, job_id: str = JOB, stage: str = "slow") -> int:
+    """How often a stage started, or ended, its work."""
     store = LocalStore(root / "objects")
-    prefix = keys.job("demo", job_id) + f"slow/{kind}."
+    prefix = keys.job("demo", job_id) + f"{stage}/{kind}."
     return len(store.list(prefix).objects)
 
 
@@ -167,6 +170,33 @@ def test_kill_9_leaves_a_lease_that_runs_out(tmp_path: Path) -> None:
         assert answers[0] == 409
         assert answers[-1] == 200
         assert marks(tmp_path, "ended") == 1
+
+
+def test_whoever_slept_through_its_lease_changes_nothing_when_it_wakes(tmp_path: Path) -> None:
+    """A frozen process is taken for dead and its work is done by another; then it goes on where it was."""
+    settings = {"WAKESWAP_LEASE_SECONDS": "1"}
+    with (
+        running("ending", tmp_path, **settings) as frozen,
+        running("ending", tmp_path, **settings) as winner,
+        ThreadPoolExecutor() as threads,
+    ):
+        frozen.wait_ready()
+        winner.wait_ready()
+        late = threads.submit(frozen.deliver, event(job("0.5")))
+        until(lambda: marks(tmp_path, "started", stage="ending") == 1)
+        os.killpg(frozen.process.pid, signal.SIGSTOP)
+        until(lambda: winner.deliver(event(job("0.5"))).status == 200, 10)
+        answer, store = winner.deliver(event(job("0.5"))), LocalStore(tmp_path / "objects")
+        kept = {key: store.get(key)[0] for key in ends(store)}
+        os.killpg(frozen.process.pid, signal.SIGCONT)
+        assert late.result(20).body == answer.body
+        assert {key: store.get(key)[0] for key in ends(store)} == kept
+        assert json.loads(kept[keys.job("demo", JOB, "outcome.json")])["data"] == json.loads(answer.body)
+
+
+def ends(store: LocalStore) -> list[str]:
+    """Everything that is kept about a job's end and about who did what."""
+    return [info.key for info in store.list(keys.job("demo", JOB)).objects if info.key.endswith(".json")]
 
 
 def test_ce_09_an_impatient_sender_starts_nothing_twice(tmp_path: Path) -> None:

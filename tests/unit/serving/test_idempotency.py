@@ -57,6 +57,19 @@ def test_a_live_lease_is_busy_and_an_expired_one_is_taken_over(store: LocalStore
     assert isinstance(ledger.take(KEY), Lease)
 
 
+def test_a_lease_from_before_the_clock_was_set_back_holds_nobody_up(store: LocalStore, clock: Clock) -> None:
+    ledger = Ledger(store, 15, clock)
+    before = taken(ledger)
+    clock.time -= 14  # machines may disagree by a part of a lease
+    with pytest.raises(BusyError):
+        ledger.take(KEY)
+    clock.time -= 3600
+    successor = taken(ledger)
+    with pytest.raises(BusyError):
+        before.finish(Reply(200, (), b"late"))
+    assert successor.finish(REPLY) == REPLY
+
+
 def test_the_reply_is_given_again_byte_for_byte(store: LocalStore, clock: Clock) -> None:
     ledger = Ledger(store, 15, clock)
     assert taken(ledger).finish(REPLY, woke=1.25) == REPLY
@@ -109,6 +122,20 @@ def test_whoever_was_taken_over_does_not_overwrite(store: LocalStore, clock: Clo
         ledger.take(KEY)
     assert successor.finish(REPLY) == REPLY
     assert asleep.finish(Reply(200, (), b"late")) == REPLY
+
+
+@pytest.mark.parametrize("late", ["renew", "release"])
+def test_a_finished_record_is_never_written_over(store: LocalStore, clock: Clock, late: str) -> None:
+    """Whoever was taken for dead wakes in its heartbeat, and only then comes to its own end."""
+    ledger = Ledger(store, 15, clock)
+    asleep = taken(ledger)
+    clock.time += 20
+    taken(ledger).finish(REPLY)
+    kept = store.get(KEY)
+    getattr(asleep, late)()
+    assert asleep.finish(Reply(200, (), b"late")) == REPLY
+    asleep.release()
+    assert store.get(KEY) == kept
 
 
 def test_the_heartbeat_keeps_a_lease_past_its_length(store: LocalStore) -> None:

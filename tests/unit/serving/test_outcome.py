@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +59,19 @@ def test_what_is_no_end_is_not_on_record(store: LocalStore) -> None:
 def test_a_second_end_from_another_cause(store: LocalStore, first: Payload, second: Payload, sent: bool) -> None:
     outcomes = Outcomes(store, "publish")
     assert outcomes.settle("demo", first, "c1")
-    assert outcomes.settle("demo", second, "c2") is sent
+    assert outcomes.settle("demo", second, "c2") == (second if sent else None)
     kept = second if sent else first
     assert str(ending(store)["type"]).split(".")[-2] == kept.outcome
 
 
-def test_the_same_cause_may_end_the_job_again_after_a_crash(store: LocalStore) -> None:
+def test_the_same_cause_sends_the_end_that_is_on_record_again(store: LocalStore) -> None:
     outcomes = Outcomes(store, "publish")
-    assert outcomes.settle("demo", RESULT, "c1")
-    assert outcomes.settle("demo", RESULT, "c1")
+    assert outcomes.settle("demo", RESULT, "c1") == RESULT
+    before = ending(store)
+    later = replace(RESULT, link="file:///later.png")
+    assert outcomes.settle("demo", later, "c1") == RESULT
+    assert outcomes.settle("demo", REJECTION, "c1") == RESULT
+    assert ending(store) == before
 
 
 def test_a_cancelled_job_has_no_end(store: LocalStore) -> None:
@@ -123,7 +128,9 @@ def test_a_cancel_that_comes_with_the_end_wins(tmp_path: Path) -> None:
     assert store.list("tenants/demo/results/").objects == ()
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x00" * 20, b"[]", b'{"type": 5}'])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x00" * 20, b"[]", b'{"type": 5}', b'{"type": "x", "cause": "c", "data": {}}']
+)
 def test_an_end_that_cannot_be_read_is_written_anew(store: LocalStore, damage: bytes) -> None:
     store.put(keys.job("demo", JOB, "outcome.json"), damage)
     assert Outcomes(store, "publish").settle("demo", RESULT, "c1")
