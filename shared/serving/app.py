@@ -94,7 +94,8 @@ def _add_work(app: Flask, services: Services, settings: Settings) -> None:
         from shared.serving.front import Front, mount  # what the other stages need not import
 
         publish = Outbox(services).publish
-        mount(app, Front(receiver.context, publish, settings.tenants.notification_token, limit))
+        token, life = settings.tenants.notification_token, services.lifecycle
+        mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping))
 
 
 def _begin(services: Services, leave: Callable[[int], None]) -> None:

@@ -58,6 +58,8 @@ class Front:
     notification_token: str
     """Bearer token of /events/s3; empty: that door is closed."""
     max_event_bytes: int
+    stopping: Callable[[], bool]
+    """Whether the process has to end: then nobody is kept waiting for a job that others work on."""
 
 
 def mount(app: Flask, front: Front) -> None:
@@ -92,7 +94,7 @@ class _Routes:
             job = requests.submit(ctx.store, owner, job_id, asked, ctx.now())
             self._publish(ctx, owner, job, repeatable=key is not None)
             wait = api_forms.wait_seconds(request, min(MAX_WAIT_SECONDS, ctx.deadline.remaining()))
-            return respond(_after(ctx, owner.name, job.job, wait))
+            return respond(self._after(ctx, owner.name, job.job, wait))
 
     def listing(self) -> Response:
         ctx = self._front.context()
@@ -150,23 +152,22 @@ class _Routes:
                 records.cancel(ctx.store, owner.name, job.job, ctx.now())
             raise
 
-
-def _after(ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
-    """Look at the job until it has ended or the wait is over; the look costs two short reads."""
-    ends, pause = time.monotonic() + wait, _FIRST_LOOK
-    while (outcome := views.read_end(ctx.store, tenant, job_id)) is None:
-        left = min(ends - time.monotonic(), ctx.deadline.remaining())
-        if left <= 0:
-            break
-        time.sleep(min(pause, left))
-        pause = min(pause * 1.5, _LAST_LOOK)
-    headers = [("Location", api_documents.path(job_id))]
-    if wait:
-        headers.append(("Preference-Applied", f"wait={wait:g}"))
-    if outcome is not None and outcome.status in (REJECTED, FAILED):
-        return api_documents.fault(job_id, outcome, *headers)
-    shown = api_documents.job(views.view(ctx.store, tenant, job_id))
-    return api_documents.reply(shown, 200 if outcome is not None else 202, *headers)
+    def _after(self, ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
+        """Look at the job until it has ended or the wait is over; the look costs two short reads."""
+        ends, pause = time.monotonic() + wait, _FIRST_LOOK
+        while (outcome := views.read_end(ctx.store, tenant, job_id)) is None:
+            left = min(ends - time.monotonic(), ctx.deadline.remaining())
+            if left <= 0 or self._front.stopping():
+                break
+            time.sleep(min(pause, left))
+            pause = min(pause * 1.5, _LAST_LOOK)
+        headers = [("Location", api_documents.path(job_id))]
+        if wait:
+            headers.append(("Preference-Applied", f"wait={wait:g}"))
+        if outcome is not None and outcome.status in (REJECTED, FAILED):
+            return api_documents.fault(job_id, outcome, *headers)
+        shown = api_documents.job(views.view(ctx.store, tenant, job_id))
+        return api_documents.reply(shown, 200 if outcome is not None else 202, *headers)
 
 
 def _streamed(ctx: FrontContext, image: ObjectRef) -> Response:

@@ -64,9 +64,13 @@ class Lifecycle:
         except Empty:
             return 0.0
 
+    @property
+    def stopping(self) -> bool:
+        return self.ends < math.inf
+
     def check(self) -> None:
         """Return when new work may come in. Raises StoppingError, ModelLoadingError, or why the setup failed."""
-        if self.ends < math.inf:
+        if self.stopping:
             raise StoppingError
         if self._failure is not None:
             raise self._failure

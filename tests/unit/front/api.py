@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ class Api:
     def __init__(self, root: Path, token: str = TOKEN) -> None:
         self.world = World(LocalStore(root / "objects"))
         self.broker = Broker()
+        self.ending = threading.Event()
         self.app: Flask = web.build(MAX_BODY)
-        front.mount(self.app, front.Front(lambda: self.world, self.broker.publish, token, 100_000))
+        front.mount(self.app, front.Front(lambda: self.world, self.broker.publish, token, 100_000, self.ending.is_set))
         self.client = self.app.test_client()
 
     def call(self, method: str, path: str, tenant: str = "demo", **more: Any) -> TestResponse:

@@ -212,7 +212,7 @@ def test_bug_is_a_problem_too(tmp_path: Path) -> None:
     def broken(accepted: object, traceparent: str) -> None:
         raise KeyError("secret detail")
 
-    front.mount(app, front.Front(lambda: world, broken, "", 1000))
+    front.mount(app, front.Front(lambda: world, broken, "", 1000, lambda: False))
     key = world.put("tenants/demo/inbox/a.jpg")
     headers = {"Authorization": "Bearer key-of-demo-0123456789"}
     response = app.test_client().post("/v1/jobs", json={"source": key, "target": key}, headers=headers)

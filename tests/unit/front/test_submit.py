@@ -373,5 +373,15 @@ def test_nothing_in_a_form_is_passed_over(api: Api, extra: dict[str, object], fi
     assert response.get_json()["context"] == {"field": field}
 
 
+def test_process_that_has_to_end_keeps_nobody_waiting(api: Api) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(api.send, headers={"Prefer": "wait=20"})
+        while not api.broker.events:
+            time.sleep(0.01)
+        api.ending.set()
+        response = waiting.result(5)
+    assert (response.status_code, response.get_json()["status"]) == (202, "queued")
+
+
 def _pictures() -> dict[str, object]:
     return {"source": (io.BytesIO(picture(1)), "s.jpg"), "target": (io.BytesIO(picture(2)), "t.jpg")}
