@@ -59,7 +59,8 @@ ANSWERS = {"intake": 202, "dead_letter": 202, "notify": 204}
 SQS = "dev.knative.connector.event.aws-sqs"
 
 IMPORT = """
-import time
+import os, time
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as gunicorn.conf.py does
 import shared.serving.app
 import functions.{stage}.main as main
 if getattr(main, "FRONT_DOOR", False):

@@ -118,6 +118,14 @@ def test_the_master_imports_nothing_of_a_stage_before_it_forks() -> None:
     assert not any(module.startswith("functions.") for module in loaded)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts its threads by Linux's /proc")
+def test_mdl_10_numpy_starts_no_threads_of_its_own() -> None:
+    """Its pool spins whenever it is woken: on two cores that doubled the CPU of importing numpy."""
+    read = "import runpy, os; runpy.run_path('shared/serving/gunicorn.conf.py')"
+    work = "import numpy; numpy.linalg.inv(numpy.eye(300))"
+    assert fresh(f"{read}; {work}; print(len(os.listdir('/proc/self/task')))") == "1\n"
+
+
 def test_the_light_set_and_what_is_heavy_are_told_apart() -> None:
     """The check itself: it sees a heavy module, and it sees through a distribution's name."""
     allowed = with_dependencies(listed(ROOT / "requirements.txt", until_includes=True) - {ONLY_FOR_S3})
