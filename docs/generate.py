@@ -1,7 +1,7 @@
-"""Write the pages that are made from the code: docs/events.md, docs/options.md, docs/settings.md.
+"""Write the pages that are made from the code: docs/events.md, models.md, options.md and settings.md.
 
 `python docs/generate.py` writes them; with `--check` it writes nothing and fails when one is stale. It reads
-docstrings under fields, the example events in tests/events and the Triggers in knative/base.
+docstrings under fields, the example events in tests/events, the Triggers in knative/base and the catalogue.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -17,17 +17,23 @@ from typing import Any, get_args
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-import yaml  # noqa: E402 - after the path is set
+import model_page  # noqa: E402 - after the path is set
+import yaml  # noqa: E402
+from marking import MADE, code, table  # noqa: E402
 
 from shared import settings  # noqa: E402
 from shared.events import payloads  # noqa: E402
 
-MADE = "<!-- Made by `python docs/generate.py`; change the code, not this page. -->"
 Docs = dict[str, dict[str, str]]
 
 
 def main() -> int:
-    pages = {"events.md": events(), "options.md": options(), "settings.md": settings_page()}
+    pages = {
+        "events.md": events(),
+        "models.md": model_page.page(),
+        "options.md": options(),
+        "settings.md": settings_page(),
+    }
     stale = []
     for name, text in pages.items():
         path = ROOT / "docs" / name
@@ -56,15 +62,6 @@ def _below_fields(item: ast.ClassDef) -> Iterator[tuple[str, str]]:
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             yield statement.target.id, " ".join(below.value.value.split())
-
-
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def code(value: object) -> str:
-    return f"`{value}`" if str(value) else ""
 
 
 # settings

@@ -29,7 +29,7 @@ from shared.settings import Settings  # noqa: E402
 def main() -> int:
     parser = argparse.ArgumentParser(prog="model-warmup", description="Fill the model cache.")
     parser.add_argument("names", nargs="*", metavar="name", help="stage, role or model")
-    parser.add_argument("--all", action="store_true", help="every model of the catalogue")
+    parser.add_argument("--all", action="store_true", help="what every stage needs")
     parser.add_argument("--samples", type=Path, metavar="FOLDER", help="put the sample pictures there")
     arguments = parser.parse_args()
     if not (arguments.names or arguments.all or arguments.samples):
@@ -37,7 +37,7 @@ def main() -> int:
     try:
         settings = Settings.from_environment(os.environ).models
         catalog, cache = build.chosen(settings), build.cache(settings)
-        specs = tuple(catalog.models.values()) if arguments.all else needed(catalog, arguments.names)
+        specs = needed(catalog, [*(catalog.stages if arguments.all else ()), *arguments.names])
         with display.progress() as progress:
             for spec in specs:
                 cache.ensure(spec, progress)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shared.models import catalog
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
+from shared.models.choice import TenantModels
 from shared.settings import ModelSettings
 from shared.storage.open import open_store
 
 if TYPE_CHECKING:
+    from shared.context import Models
     from shared.models.registry import ModelRegistry
+    from shared.tenancy.tenant import Policy
 
 
 def chosen(settings: ModelSettings) -> Catalog:
@@ -23,7 +27,13 @@ def chosen(settings: ModelSettings) -> Catalog:
 
 
 def cache(settings: ModelSettings) -> ModelCache:
-    return ModelCache(settings.cache, open_store(settings.bucket) if settings.bucket else None)
+    bucket = open_store(settings.bucket) if settings.bucket else None
+    return ModelCache(settings.cache, bucket, Path(settings.lock) if settings.lock else None)
+
+
+def tenant_view(registry: Models, settings: ModelSettings, policy: Policy) -> Models:
+    """The registry as jobs of a tenant with this policy may use it."""
+    return TenantModels(registry, chosen(settings), policy)
 
 
 def registry(settings: ModelSettings) -> ModelRegistry:

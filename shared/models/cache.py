@@ -22,7 +22,9 @@ from pathlib import Path
 from shared.errors import ModelError, ModelNotFoundError
 from shared.models import manifest, onnx_file
 from shared.models.fetching import Fetcher
+from shared.models.lock import NAME, LockFile
 from shared.models.locks import locked, locked_if_free
+from shared.models.manifest import Entry
 from shared.models.progress import Progress, Step, silent
 from shared.models.receiving import disk_errors, require_space, sync_folder
 from shared.models.spec import FileSet
@@ -36,8 +38,10 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 class ModelCache:
     """Safe to share between threads; any number of processes may use one `root`."""
 
-    def __init__(self, root: Path, bucket: ObjectStore | None = None) -> None:
+    def __init__(self, root: Path, bucket: ObjectStore | None = None, lock: Path | None = None) -> None:
+        """`lock`: where digests that the catalogue lacks are pinned; by default beside `root`."""
         self.root = root
+        self.lock = LockFile(lock or root.with_name(NAME))
         self._bucket = bucket
 
     def find(self, files: FileSet) -> Mapping[str, Path] | None:
@@ -56,7 +60,8 @@ class ModelCache:
         if found is None:
             with self._alone(files, lambda: progress(Step(files.name, "wait"))):
                 found = self.find(files) or self._fill(files, progress)
-        progress(Step(files.name, "ready", "", files.size, files.size))
+        size = sum(path.stat().st_size for path in found.values())
+        progress(Step(files.name, "ready", "", size, size))
         return found
 
     def _fill(self, files: FileSet, progress: Progress) -> Mapping[str, Path]:
@@ -65,16 +70,32 @@ class ModelCache:
             folder = work / "files"
             folder.mkdir()
             require_space(folder, files.size)
-            fetcher = Fetcher(self._bucket, work, progress)
-            for file in files.files:
-                fetcher.fetch(files.name, file, folder / file.name)
-            for file in files.files:
-                if file.name.endswith(".onnx"):
-                    onnx_file.check(folder / file.name)
-            _write(folder / manifest.NAME, manifest.document(files))
+            entries = self._fetched(files, folder, Fetcher(self._bucket, work, progress))
+            self._pin(files, entries)
+            _write(folder / manifest.NAME, manifest.document(files.name, entries))
             sync_folder(folder)
             self._publish(folder, self.root / files.folder, work)
         return manifest.paths(self.root / files.folder, files)
+
+    def _fetched(self, files: FileSet, folder: Path, fetcher: Fetcher) -> dict[str, Entry]:
+        """Every file of the set in `folder`, checked; what is known of them by file name."""
+        parts = manifest.paths(folder, files)
+        downloads = [self.lock.pinned(files.name, file) for file in files.files if not file.origin]
+        entries = {file.name: fetcher.fetch(files.name, file, parts[file.part]) for file in downloads}
+        for file in downloads:
+            if file.name.endswith(".onnx"):
+                onnx_file.check(parts[file.part])
+        for file in files.files:
+            if file.origin:
+                entries[file.name] = fetcher.derive(files.name, file, parts[file.origin], parts[file.part])
+        return entries
+
+    def _pin(self, files: FileSet, entries: Mapping[str, Entry]) -> None:
+        for file in files.files:
+            if not file.origin and not file.download_sha256:
+                entry = entries[file.name]
+                known = (entry.source_sha256, entry.source_size) if file.convert else (entry.sha256, entry.size)
+                self.lock.pin(files.name, file.part, *known)
 
     def _publish(self, folder: Path, final: Path, work: Path) -> None:
         if final.exists():  # damaged since: a complete one would have been found

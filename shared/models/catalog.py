@@ -1,4 +1,4 @@
-"""The catalogue: `catalog.toml` read into validated frozen specs. A wrong or unknown key is a ConfigError by name.
+"""The catalogue: the tables of `catalog/*.toml` as validated frozen specs. A wrong key is a ConfigError by name.
 
 Knows the grammar of the tables, nothing of networks, caches or adapters.
 """
@@ -6,16 +6,19 @@ Knows the grammar of the tables, nothing of networks, caches or adapters.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from shared.errors import ConfigError, ModelNotFoundError
-from shared.models.spec import FileSet, ModelSpec
+from shared.models.spec import Commercial, FileSet, ModelSpec
 from shared.models.tables import Table, file_specs, parameters, required_files
 
-DEFAULT = Path(__file__).with_name("catalog.toml")
+T = TypeVar("T")
+
+DEFAULT = Path(__file__).with_name("catalog")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class Catalog:
         """The model called `name` after everything it uses. Raises ModelNotFoundError, ConfigError for a circle."""
         return tuple(self._closure(name, ()))
 
+    def commercial(self, name: str) -> Commercial:
+        """Whether the model called `name`, with everything it uses, may be used commercially: the worst of all."""
+        found = {spec.commercial for spec in self.closure(name)}
+        return "no" if "no" in found else "unknown" if "unknown" in found else "yes"
+
     def _closure(self, name: str, above: tuple[str, ...]) -> Iterator[ModelSpec]:
         spec = self.model(name)
         if spec.name in above:
@@ -68,28 +76,45 @@ def default() -> Catalog:
     return load(DEFAULT)
 
 
-def load(path: Path) -> Catalog:
-    """Raises ConfigError, naming the table and the key."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path.name}: {error}") from error
-    table = Table(path.name, document)
-    models = {name: _model(name, entry) for name, entry in table.tables("models")}
-    samples = {name: _sample(name, entry) for name, entry in table.tables("samples")}
-    chosen, needs = table.table("roles"), table.table("stages")
-    roles = {role: chosen.text(role) for role in chosen.names()}
-    stages = {stage: needs.texts(stage) for stage in needs.names()}
-    table.done()
+def load(place: Path) -> Catalog:
+    """One TOML file, or all of a folder read as one. Raises ConfigError, naming the file, the table and the key."""
+    paths = sorted(place.glob("*.toml")) if place.is_dir() else [place]
+    tables = [_document(path) for path in paths]
+    models = _joined(tables, "models", _model)
+    samples = _joined(tables, "samples", _sample)
+    roles = _joined(tables, "roles", Table.text)
+    stages = _joined(tables, "stages", Table.texts)
+    for table in tables:
+        table.done()
     catalog = Catalog(models, samples, {}, stages).choosing(roles)
     for name in stages:
-        _checked(f"{path.name}.stages.{name}", catalog.needed_by, name)
+        _checked(f"{place.name}.stages.{name}", catalog.needed_by, name)
     for name in models:
-        _checked(f"{path.name}.models.{name}.uses", catalog.closure, name)
+        _checked(f"{place.name}.models.{name}.uses", catalog.closure, name)
     return catalog
 
 
-def _model(name: str, table: Table) -> ModelSpec:
+def _document(path: Path) -> Table:
+    try:
+        return Table(path.name, tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path.name}: {error}") from error
+
+
+def _joined(tables: Sequence[Table], key: str, read: Callable[[Table, str], T]) -> dict[str, T]:
+    """What `read` makes of every name below `key`, over all files."""
+    found: dict[str, T] = {}
+    for table in tables:
+        group = table.table(key)
+        for name in group.names():
+            if name in found:
+                raise ConfigError(f"{group.where}: {name!r} stands in another file too.")
+            found[name] = read(group, name)
+    return found
+
+
+def _model(group: Table, name: str) -> ModelSpec:
+    table = group.named(name)
     spec = ModelSpec(
         name=name,
         licence=table.text("licence"),
@@ -105,7 +130,8 @@ def _model(name: str, table: Table) -> ModelSpec:
     return spec
 
 
-def _sample(name: str, table: Table) -> FileSet:
+def _sample(group: Table, name: str) -> FileSet:
+    table = group.named(name)
     spec = FileSet(name=name, licence=table.text("licence"), files=required_files(table))
     table.done()
     return spec

@@ -21,12 +21,16 @@ _WORDS = {
 
 
 def verify(name: str, received: Received, *, size: int, sha256: str) -> None:
-    """Raises ModelInvalidError with `context["kind"]` unless `received` has the digest. `size` 0: not known."""
-    if received.sha256 == sha256:
-        return
+    """Raises ModelInvalidError with `context["kind"]` unless `received` has the digest.
+
+    `size` 0, `sha256` empty: not known; then a file passes that is none of the wrong ones.
+    """
     kind = kind_of(received, size)
+    if received.sha256 == sha256 or (not sha256 and kind == "wrong_digest"):
+        return
+    expected = f", expected {sha256[:12]}" if sha256 else ""
     raise ModelInvalidError(
-        f"{name} is {_WORDS[kind]} ({received.size} bytes, sha256 {received.sha256[:12]}, expected {sha256[:12]}).",
+        f"{name} is {_WORDS[kind]} ({received.size} bytes, sha256 {received.sha256[:12]}{expected}).",
         context={"kind": kind, "file": name, "size": received.size, "sha256": received.sha256},
     )
 

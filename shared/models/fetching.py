@@ -6,9 +6,11 @@ Every place that fails is remembered, so that the error at the end says what eac
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from typing import TypeAlias
 
 from shared.errors import (
     CacheFullError,
@@ -22,7 +24,8 @@ from shared.errors import (
     StoreUnavailableError,
 )
 from shared.models import content, sources
-from shared.models.progress import Action, Progress, Step
+from shared.models.manifest import Entry
+from shared.models.progress import Progress, Step
 from shared.models.receiving import Received, Report, measure
 from shared.models.spec import FileSpec
 from shared.storage.protocol import ObjectStore
@@ -31,6 +34,17 @@ log = logging.getLogger(__name__)
 
 BUCKET_PREFIX = "models/sha256/"
 """Objects of the model bucket are named by the digest of their content."""
+
+Give: TypeAlias = Callable[[Path, Report], Received]
+"""Writes what a place has to a path."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    name: str
+    give: Give
+    finished: bool
+    """Whether it gives the file itself, or what the file is made from."""
 
 
 class Fetcher:
@@ -41,37 +55,60 @@ class Fetcher:
         self._work = work
         self._progress = progress
 
-    def fetch(self, model: str, file: FileSpec, target: Path) -> None:
+    def fetch(self, model: str, file: FileSpec, target: Path) -> Entry:
         """Leave the verified `file` at `target`, or nothing. Raises the most telling error of all places."""
         failures: list[ModelError] = []
-        for place, attempt in self._places(model, file, target):
+        for place in self._places(file):
             try:
-                attempt()
+                return self._take(model, file, place, target)
             except CacheFullError:
                 raise
             except ModelError as error:
-                log.warning("%s of %s: %s: %s", file.name, model, place, error.detail)
+                log.warning("%s of %s: %s: %s", file.name, model, place.name, error.detail)
                 target.unlink(missing_ok=True)
                 failures.append(error)
-            else:
-                return
         raise _summary(model, file, failures)
 
-    def _places(self, model: str, file: FileSpec, target: Path) -> list[tuple[str, Callable[[], None]]]:
-        def from_source(text: str) -> Callable[[], None]:
-            return lambda: self._from_source(model, file, sources.parse(text), target)
+    def derive(self, model: str, file: FileSpec, origin: Path, target: Path) -> Entry:
+        """Leave at `target` what the file's conversion makes of `origin`. Raises ModelError, its kin, ConfigError."""
+        self._progress(Step(model, "convert", file.name))
+        note = _convert(file.convert, origin, target)
+        made = measure(target)
+        content.verify(file.name, made, size=file.size, sha256=file.sha256)
+        return Entry(made.size, made.sha256, note=note)
 
-        places = [(text, from_source(text)) for text in file.sources]
-        if self._bucket is not None:
-            bucket = self._bucket
-            places.insert(0, ("bucket", lambda: self._from_bucket(model, file, bucket, target)))
-        return places
+    def _places(self, file: FileSpec) -> Iterator[_Place]:
+        digest = file.sha256 or file.source_sha256
+        if self._bucket is not None and digest:
+            give = _from_bucket(self._bucket, digest, file.size or file.source_size)
+            yield _Place("bucket", give, finished=bool(file.sha256))
+        for text in file.sources:
+            yield _Place(text, self._from_source(sources.parse(text)), finished=not file.convert)
 
-    def _from_bucket(self, model: str, file: FileSpec, bucket: ObjectStore, target: Path) -> None:
-        report = self._report(model, "fetch", file)
-        report(0, file.size)
+    def _take(self, model: str, file: FileSpec, place: _Place, target: Path) -> Entry:
+        def report(done: int, total: int) -> None:
+            self._progress(Step(model, "fetch", file.name, done, total))
+
+        if place.finished:
+            got = place.give(target, report)
+            content.verify(file.name, got, size=file.size, sha256=file.sha256)
+            return Entry(got.size, got.sha256)
+        raw = self._work / f"{file.name}.source"
+        got = place.give(raw, report)
+        content.verify(file.name, got, size=file.source_size, sha256=file.source_sha256)
+        made = self.derive(model, file, raw, target)
+        raw.unlink()
+        return replace(made, source_sha256=got.sha256, source_size=got.size)
+
+    def _from_source(self, source: sources.Source) -> Give:
+        return lambda target, report: sources.fetch(source, target, self._work, report)
+
+
+def _from_bucket(bucket: ObjectStore, digest: str, size: int) -> Give:
+    def give(target: Path, report: Report) -> Received:
+        report(0, size)
         try:
-            bucket.download(BUCKET_PREFIX + file.sha256, target)
+            bucket.download(BUCKET_PREFIX + digest, target)
         except ObjectNotFoundError as error:
             raise ModelNotFoundError("The bucket does not have it.") from error
         except StoreAccessDeniedError as error:
@@ -79,37 +116,22 @@ class Fetcher:
         except StoreUnavailableError as error:
             raise ModelError(f"The bucket is not available: {error.detail}") from error
         received = measure(target)
-        content.verify(file.name, received, size=file.size, sha256=file.sha256)
-        report(received.size, file.size)
+        report(received.size, size)
+        return received
 
-    def _from_source(self, model: str, file: FileSpec, source: sources.Source, target: Path) -> None:
-        report = self._report(model, "fetch", file)
-        if not file.convert:
-            received = sources.fetch(source, target, self._work, report)
-            content.verify(file.name, received, size=file.size, sha256=file.sha256)
-            return
-        raw = self._work / f"{file.name}.source"
-        received = sources.fetch(source, raw, self._work, report)
-        content.verify(file.name, received, size=0, sha256=file.source_sha256)
-        self._progress(Step(model, "convert", file.name))
-        converted = _convert(file.convert, raw, target)
-        raw.unlink()
-        content.verify(file.name, converted, size=file.size, sha256=file.sha256)
-
-    def _report(self, model: str, action: Action, file: FileSpec) -> Report:
-        return lambda done, total: self._progress(Step(model, action, file.name, done, total))
+    return give
 
 
-def _convert(entry_point: str, source: Path, target: Path) -> Received:
+def _convert(entry_point: str, source: Path, target: Path) -> str:
+    """What the conversion has to say; mostly nothing."""
     module, _, name = entry_point.partition(":")
     try:
-        function: Callable[[Path, Path], None] = getattr(import_module(module), name)
+        function: Callable[[Path, Path], str | None] = getattr(import_module(module), name)
     except ImportError as error:
         raise ModelError(f"The conversion needs a package that is not installed here: {error.name}.") from error
     except AttributeError as error:
         raise ConfigError(f"There is no conversion {entry_point}.") from error
-    function(source, target)
-    return measure(target)
+    return function(source, target) or ""
 
 
 def _summary(model: str, file: FileSpec, failures: list[ModelError]) -> ModelError:

@@ -1,17 +1,17 @@
 """What an ONNX file says about itself, read without the weights: versions and files it needs beside it.
 
-A walk over the protobuf wire format (https://protobuf.dev/programming-guides/encoding) in a memory map: one pass
-over the tags, lengths skipped, so 500 MB cost milliseconds and no memory, and the light image needs no `onnx`.
+A walk over the file's own tags (`shared.models.wire`), so that the light image needs no `onnx`.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from shared.errors import ModelIncompatibleError, ModelIncompleteError, ModelInvalidError
+from shared.models.wire import fields
 
 MAX_IR = 14
 MAX_OPSET = 28
@@ -72,7 +72,7 @@ def _facts(data: mmap.mmap) -> OnnxFacts:
     stack = [("model", 0, len(data))]
     while stack:
         kind, start, end = stack.pop()
-        for number, value, span in _fields(data, start, end):
+        for number, value, span in fields(data, start, end):
             child = _CHILDREN[kind].get(number) if span else None
             if kind == "model" and number == 1:
                 ir = value
@@ -90,7 +90,7 @@ def _facts(data: mmap.mmap) -> OnnxFacts:
 
 def _standard_opset(data: mmap.mmap, start: int, end: int) -> int:
     domain, version = b"", 0
-    for number, value, span in _fields(data, start, end):
+    for number, value, span in fields(data, start, end):
         if number == 1 and span:
             domain = data[span[0] : span[1]]
         elif number == 2:
@@ -100,42 +100,5 @@ def _standard_opset(data: mmap.mmap, start: int, end: int) -> int:
 
 def _location(data: mmap.mmap, start: int, end: int) -> set[str]:
     """The value of a {key, value} entry whose key is "location"."""
-    texts = {number: data[span[0] : span[1]].decode() for number, _, span in _fields(data, start, end) if span}
+    texts = {number: data[span[0] : span[1]].decode() for number, _, span in fields(data, start, end) if span}
     return {texts.get(2, "")} if texts.get(1) == "location" else set()
-
-
-Span = tuple[int, int] | tuple[()]
-
-
-def _fields(data: mmap.mmap, position: int, end: int) -> Iterator[tuple[int, int, Span]]:
-    """Number, value (varints) and span (length-delimited) of each field of one message. ValueError if malformed."""
-    while position < end:
-        tag, position = _varint(data, position)
-        number, wire = tag >> 3, tag & 7
-        value = 0
-        span: Span = ()
-        if wire == 0:
-            value, position = _varint(data, position)
-        elif wire == 2:
-            length, position = _varint(data, position)
-            span = (position, position + length)
-            position += length
-        elif wire in (1, 5):
-            position += 8 if wire == 1 else 4
-        else:
-            raise ValueError(f"wire type {wire}")
-        if position > end or number == 0:
-            raise ValueError("field out of bounds")
-        yield number, value, span
-
-
-def _varint(data: mmap.mmap, position: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while shift < 70:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-    raise ValueError("varint too long")

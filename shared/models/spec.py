@@ -22,16 +22,31 @@ class FileSpec:
     """What the adapter asks for, e.g. "model"."""
     name: str
     """A plain file name, unique within its model."""
-    size: int
-    """Bytes."""
-    sha256: str
-    """Of the final file, lower-case hex."""
+    size: int = 0
+    """Bytes; 0: not known before it is fetched."""
+    sha256: str = ""
+    """Of the final file, lower-case hex; empty: not known before."""
     sources: tuple[str, ...] = ()
     """Where it comes from, in order; grammar in `shared.models.sources`."""
     source_sha256: str = ""
-    """Of what the sources give, when `convert` makes the final file from it."""
+    """Of what the sources give, when `convert` makes the final file from it; empty: not known before."""
+    source_size: int = 0
+    """Bytes of the same; 0: not known before."""
     convert: str = ""
-    """"module:function" with (source: Path, target: Path) -> None, or empty."""
+    """"module:function" with (source: Path, target: Path) -> None, or a text for the manifest; or empty."""
+    origin: str = ""
+    """Another part of the same model that `convert` makes this file from, instead of sources."""
+
+    @property
+    def download_sha256(self) -> str:
+        """Of what the sources give; empty when it is not known."""
+        return self.source_sha256 if self.convert else self.sha256
+
+    @property
+    def listing(self) -> str:
+        """A line that changes when the file does: its digest, or what it is made from and how."""
+        known = self.sha256 or f"{self.source_sha256 or ' '.join(self.sources)} {self.origin} {self.convert}"
+        return f"{known}  {self.name}\n"
 
 
 @dataclass(frozen=True)
@@ -44,14 +59,17 @@ class FileSet:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over names and digests (in `sha256sum` form): one name for exactly these bytes."""
-        listing = "".join(f"{file.sha256}  {file.name}\n" for file in sorted(self.files, key=lambda file: file.name))
+        """SHA-256 over names and digests (in `sha256sum` form): one name for exactly these bytes.
+
+        Where a digest is not known before, the way to the file stands for it.
+        """
+        listing = "".join(file.listing for file in sorted(self.files, key=lambda file: file.name))
         return hashlib.sha256(listing.encode()).hexdigest()
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.size for file in self.files)
+        """Bytes of all files, as far as they are known before."""
+        return sum(file.size or file.source_size for file in self.files)
 
     @property
     def folder(self) -> str:

@@ -54,7 +54,9 @@ class Table:
             raise self.error(key, "a text")
         return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        if default is not None and not self.has(key):
+            return default
         value = self.value(key)
         if not isinstance(value, list):
             raise self.error(key, "a list of texts")
@@ -64,6 +66,9 @@ class Table:
         return found
 
     def size(self, key: str) -> int:
+        """0 when it is not there."""
+        if not self.has(key):
+            return 0
         value = self.value(key)
         if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
             raise self.error(key, "a positive number of bytes")
@@ -98,9 +103,13 @@ class Table:
         """The named tables below `key`."""
         group = self.table(key)
         for name in group.names():
-            if not _NAME.fullmatch(name):
-                raise ConfigError(f"{group.where}: {name!r} is not a valid name.")
-            yield name, group.table(name)
+            yield name, group.named(name)
+
+    def named(self, name: str) -> Table:
+        """The table `name`, which must be a name that can stand in a path."""
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{self.where}: {name!r} is not a valid name.")
+        return self.table(name)
 
     def error(self, key: str, expected: str) -> ConfigError:
         return ConfigError(f"{self.where}: {key!r} must be {expected}.")
@@ -113,6 +122,10 @@ def file_specs(table: Table) -> tuple[FileSpec, ...]:
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{table.where}: two files are called {name!r}.")
+    fetched = {file.part for file in files if not file.origin}
+    for file in files:
+        if file.origin and file.origin not in fetched:
+            raise ConfigError(f"{table.where}: {file.part!r} is made from {file.origin!r}, which is no fetched part.")
     return files
 
 
@@ -139,14 +152,18 @@ def _file(part: str, row: Table) -> FileSpec:
         part=part,
         name=row.matching("name", _NAME, "a plain file name"),
         size=row.size("size"),
-        sha256=row.digest("sha256"),
-        sources=row.texts("sources"),
+        sha256=row.digest("sha256", ""),
+        sources=row.texts("sources", ()),
         source_sha256=row.digest("source_sha256", ""),
+        source_size=row.size("source_size"),
         convert=row.entry_point("convert", ""),
+        origin=row.text("from", ""),
     )
     row.done()
-    if bool(spec.convert) != bool(spec.source_sha256):
-        raise ConfigError(f"{row.where}: 'convert' and 'source_sha256' belong together.")
+    if (spec.source_sha256 or spec.source_size or spec.origin) and not spec.convert:
+        raise ConfigError(f"{row.where}: 'source_sha256', 'source_size' and 'from' need 'convert'.")
+    if bool(spec.sources) == bool(spec.origin) or (spec.origin and (spec.source_sha256 or spec.source_size)):
+        raise ConfigError(f"{row.where}: a file has either 'sources' or 'from', another part of the same model.")
     for source in spec.sources:
         try:
             sources.parse(source)

@@ -18,7 +18,7 @@ from shared.storage.protocol import ObjectStore
 from shared.storage.scoped import TenantStore
 from shared.telemetry.logs import Log
 from shared.tenancy.directory import Directory
-from shared.tenancy.tenant import Tenant
+from shared.tenancy.tenant import Policy, Tenant
 
 A = TypeVar("A")
 
@@ -74,7 +74,7 @@ class DoorContext:
 
 
 class LazyModels:
-    """The registry, made when a stage first asks for a model."""
+    """The process's registry, made when a stage first asks for a model."""
 
     def __init__(self, settings: ModelSettings) -> None:
         self._settings = settings
@@ -87,6 +87,12 @@ class LazyModels:
     def warm(self, *names: str) -> None:
         self._registry().warm(*names)
 
+    def under(self, policy: Policy) -> Models:
+        """The same registry as a job of a tenant with this policy may use it."""
+        from shared.models import build
+
+        return build.tenant_view(self._registry(), self._settings, policy)
+
     def _registry(self) -> Models:
         with self._making:
             if self._made is None:
@@ -94,3 +100,17 @@ class LazyModels:
 
                 self._made = build.registry(self._settings)
             return self._made
+
+
+@dataclass(frozen=True)
+class JobModels:
+    """The registry in one event's context: what a job asks for by name is held against its tenant's policy."""
+
+    models: LazyModels
+    policy: Policy
+
+    def get(self, name: str, protocol: type[A]) -> A:
+        return self.models.under(self.policy).get(name, protocol)
+
+    def warm(self, *names: str) -> None:
+        self.models.warm(*names)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from shared.context import Metrics, Models
+from shared.context import Metrics
 from shared.errors import RejectedError, RequestError, WakeswapError
 from shared.events import codec, contract
 from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
-from shared.serving.context import EventContext, EventDeadline
+from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels
 from shared.serving.idempotency import Ledger
 from shared.serving.lifecycle import Lifecycle
 from shared.serving.outcome import Outcomes
@@ -48,7 +48,7 @@ class Services:
     ledger: Ledger
     outcomes: Outcomes
     lifecycle: Lifecycle
-    models: Models
+    models: LazyModels
     metrics: Metrics
     emitter: Emitter | None
     timeout: float
@@ -169,7 +169,7 @@ class Receiver:
         services = self.services
         return EventContext(
             storage=TenantStore(services.store, tenant.name, job, services.stage.name),
-            models=services.models,
+            models=JobModels(services.models, tenant.policy),
             tenant=tenant,
             log=stage_log(services.stage.name),
             metrics=services.metrics,

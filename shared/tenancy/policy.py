@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from shared.errors import ConfigError, JsonValue
+from shared.tenancy.licences import ALLOWED
 from shared.tenancy.tenant import Policy, Webhook
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -23,9 +24,13 @@ RANGES: Mapping[str, tuple[float, float]] = {
 def policy(where: str, table: Mapping[str, JsonValue]) -> Policy:
     """A policy from its JSON object. Raises ConfigError whose context names the field."""
     _no_more(where, table, {entry.name for entry in fields(Policy)})
-    whole = {name: int(_number(where, name, table[name], whole=True)) for name in set(table) - {"nsfw_threshold"}}
+    numbers = set(table) & set(RANGES) - {"nsfw_threshold"}
+    whole = {name: int(_number(where, name, table[name], whole=True)) for name in numbers}
     threshold = _number(where, "nsfw_threshold", table.get("nsfw_threshold", Policy.nsfw_threshold), whole=False)
-    return Policy(nsfw_threshold=threshold, **whole)
+    licences = table.get("licences", Policy.licences)
+    if not isinstance(licences, str) or licences not in ALLOWED:
+        raise ConfigError(f"Must be one of {', '.join(ALLOWED)}.", context={"field": f"{where}.licences"})
+    return Policy(nsfw_threshold=threshold, licences=licences, **whole)
 
 
 def webhook(where: str, table: Mapping[str, JsonValue]) -> Webhook:

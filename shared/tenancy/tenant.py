@@ -34,6 +34,9 @@ class Policy:
     """Largest uploaded file."""
     link_seconds: int = 3600
     """How long a result's link works, 60..604800 (the longest a presigned link can)."""
+    licences: str = "commercial-only"
+    """Models that a job may ask for: `commercial-only`, `research` (also non-commercial ones) or `any` (also those
+    whose terms are not known)."""
 
 
 @dataclass(frozen=True)

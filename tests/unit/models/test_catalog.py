@@ -13,6 +13,8 @@ from shared.errors import ConfigError, ModelNotFoundError
 from shared.models import build, catalog
 from shared.models.spec import ModelSpec
 from shared.settings import ModelSettings
+from shared.vision import protocols
+from shared.vision.templates import TEMPLATES
 
 GOOD = """
 [roles]
@@ -33,6 +35,13 @@ sources = ["wheel:x==1#x/a.onnx", "https://example.org/a.onnx"]
 [models.a.parameters]
 size = 640
 """ % ("0" * 64)
+
+DERIVED = """
+[models.a.files.e]
+name = "e.npy"
+from = "model"
+convert = "m:f"
+[models.a.parameters]"""
 
 
 @pytest.fixture
@@ -63,7 +72,12 @@ def test_a_table_becomes_a_spec(load: Callable[[str], catalog.Catalog]) -> None:
         ('name = "a.onnx"', 'name = "../a.onnx"', "'name' must be a plain file name"),
         ("package.module:Class", "package.module.Class", "'adapter' must be of the form \"module:name\""),
         ("wheel:x==1#x/a.onnx", "ftp://x/a.onnx", "'sources': 'ftp://x/a.onnx' is no source"),
-        ("size = 3", 'size = 3\nconvert = "m:f"', "'convert' and 'source_sha256' belong together"),
+        ("size = 3", "size = 3\nsource_size = 4", "'source_size' and 'from' need 'convert'"),
+        ("size = 3", 'size = 3\nconvert = "m:f"\nfrom = "b"', "either 'sources' or 'from'"),
+        ('sources = ["wheel:x==1#x/a.onnx", "https://example.org/a.onnx"]', "", "either 'sources' or 'from'"),
+        ("[models.a.parameters]", DERIVED.replace('"model"', '"b"'), "'e' is made from 'b', which is no fetched part"),
+        ("[models.a.parameters]", '[models.a.uses]\nx = "b"\n[models.a.parameters]', "No model is called 'b'"),
+        ("[models.a.parameters]", '[models.a.uses]\nx = "a"\n[models.a.parameters]', "use each other in a circle"),
         ("size = 640", "size = [640]", "parameters: 'size' must be a text, a number or a truth value"),
         ('detector = "a"', 'detector = "b"', "no detector that is called 'b'"),
         ('["detector"]', '["detektor"]', "stages.detect: No model is called 'detektor'"),
@@ -78,8 +92,76 @@ def test_a_wrong_key_is_named(load: Callable[[str], catalog.Catalog], old: str, 
     assert named in caught.value.detail
 
 
+def test_what_is_not_known_beforehand_is_left_out(load: Callable[[str], catalog.Catalog]) -> None:
+    text = GOOD.replace("size = 3\n", "").replace('sha256 = "%s"\n' % ("0" * 64), "")
+    model, derived = load(text.replace("[models.a.parameters]", DERIVED)).model("a").files
+    assert (model.size, model.sha256, model.download_sha256) == (0, "", "")
+    assert (derived.origin, derived.convert, derived.sources) == ("model", "m:f", ())
+    assert load(text).model("a").folder != load(GOOD).model("a").folder
+
+
+def test_files_of_a_folder_are_one_catalogue(tmp_path: Path) -> None:
+    head, _, table = GOOD.partition("[models.a]")
+    (tmp_path / "a.toml").write_text(head)
+    (tmp_path / "b.toml").write_text("[models.a]" + table)
+    assert catalog.load(tmp_path).model("detector").name == "a"
+    (tmp_path / "a.toml").write_text(GOOD)
+    with pytest.raises(ConfigError, match=r"b\.toml\.models: 'a' stands in another file too"):
+        catalog.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("own", "used", "whole"),
+    [
+        ("yes", "yes", "yes"),
+        ("yes", "no", "no"),
+        ("no", "yes", "no"),
+        ("yes", "unknown", "unknown"),
+        ("unknown", "no", "no"),
+        ("no", "unknown", "no"),
+    ],
+)
+def test_the_licence_of_what_a_model_uses_counts(
+    load: Callable[[str], catalog.Catalog], own: str, used: str, whole: str
+) -> None:
+    """Over two steps: a uses b, which uses c."""
+    one = GOOD.replace('commercial = "yes"', f'commercial = "{own}"')
+    table = GOOD.partition("[models.a]")[2].replace("[models.a", "[models.{0}")
+    others = ["[models.b]" + table.format("b") + '[models.b.uses]\nx = "c"\n']
+    others.append("[models.c]" + table.format("c").replace('commercial = "yes"', f'commercial = "{used}"'))
+    loaded = load(one + '[models.a.uses]\ny = "b"\n' + "\n".join(others))
+    assert loaded.commercial("a") == whole
+    assert loaded.commercial("detector") == whole
+
+
+def test_the_products_own_chains() -> None:
+    known = catalog.default()
+    assert known.model("ghost_1_256").commercial == "unknown"
+    assert known.commercial("ghost_1_256") == "no", "fed by the non-commercial ArcFace"
+    assert {known.commercial(role) for role in known.roles} == {"yes"}
+    assert {known.commercial(name) for stage in known.stages.values() for name in stage} == {"yes"}
+
+
+ROLES = {name.lower(): kind for name, kind in vars(protocols).items() if getattr(kind, "_is_protocol", False)}
+
+
+@pytest.mark.parametrize("spec", catalog.default().models.values(), ids=lambda spec: spec.name)
+def test_every_table_is_whole(spec: ModelSpec) -> None:
+    assert spec.role in ROLES
+    assert len({file.name for file in spec.files}) == len(spec.files)
+    for file in spec.files:
+        assert file.download_sha256 or file.origin or len(file.sources) > 1, "unpinned: more than one address"
+    if "template" in spec.parameters:
+        assert spec.parameters["template"] in TEMPLATES
+    if spec.role == "swapper" and spec.files and "source_size" not in spec.parameters:
+        assert spec.uses == {"embedder": "arcface_w600k_r50"}
+    if spec.parameters.get("latent") == "emap":
+        assert {file.part for file in spec.files} == {"model", "emap"}
+    assert ("converter_norm" in spec.parameters) == ("converter" in {file.part for file in spec.files})
+
+
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ModelNotFoundError, match="centerface, face_mesh"):
+    with pytest.raises(ModelNotFoundError, match="centerface, codeformer"):
         catalog.default().model("nope")
 
 
@@ -105,8 +187,13 @@ def test_every_version_of_a_set_has_its_own_folder(load: Callable[[str], catalog
 
 @pytest.mark.parametrize("spec", catalog.default().models.values(), ids=lambda spec: spec.name)
 def test_every_adapter_exists(spec: ModelSpec) -> None:
+    """And has the methods of its role's protocol."""
     module, _, name = spec.adapter.partition(":")
-    assert callable(getattr(import_module(module), name))
+    adapter = getattr(import_module(module), name)
+    protocol = ROLES[spec.role]
+    methods = {method for method in dir(protocol) if not method.startswith("_") and callable(getattr(protocol, method))}
+    assert "warm" in methods
+    assert methods <= set(dir(adapter))
 
 
 class Recorder:

@@ -22,10 +22,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def bucket(tmp_path_factory: pytest.TempPathFactory, model_cache: ModelCache) -> Path:
-    """A model bucket with everything in it, so that no test here downloads."""
+    """A model bucket with everything that a stage needs, so that no test here downloads."""
     folder = tmp_path_factory.mktemp("bucket")
     store = LocalStore(folder)
-    for files in [*catalog.default().models.values(), *catalog.default().samples.values()]:
+    known = catalog.default()
+    for files in [*(spec for stage in known.stages for spec in known.needed_by(stage)), *known.samples.values()]:
         paths = model_cache.ensure(files)
         for file in files.files:
             store.upload(paths[file.part], f"models/sha256/{file.sha256}")

@@ -28,10 +28,10 @@ def test_defaults() -> None:
 
 
 def test_everything_set() -> None:
-    policy = {"nsfw_threshold": 0.5, "max_pixels": 100, "max_bytes": 200, "link_seconds": 60}
+    policy = {"nsfw_threshold": 0.5, "max_pixels": 100, "max_bytes": 200, "link_seconds": 60, "licences": "research"}
     hook = {"url": "https://example.com/hook", "allow_local": False}
     tenant = load(one(policy=policy, webhook=hook), "demo=abc=def0123456789", f"demo={SECRET}").get("demo")
-    assert tenant.policy == Policy(0.5, 100, 200, 60)
+    assert tenant.policy == Policy(0.5, 100, 200, 60, licences="research")
     assert tenant.webhook == Webhook("https://example.com/hook", SECRET)
     assert SECRET not in repr(tenant)
     assert tenant.key_digest not in repr(tenant)
@@ -65,6 +65,8 @@ def test_no_other_key_opens(key: str) -> None:
         (one(policy=[]), "tenants.demo.policy"),
         (one(policy={"max_size": 1}), "tenants.demo.policy.max_size"),
         (one(policy={"nsfw_threshold": "0.5"}), "tenants.demo.policy.nsfw_threshold"),
+        (one(policy={"licences": "all"}), "tenants.demo.policy.licences"),
+        (one(policy={"licences": ["any"]}), "tenants.demo.policy.licences"),
         (one(policy={"nsfw_threshold": float("nan")}), "tenants"),
         (one(policy={"max_bytes": 1.5}), "tenants.demo.policy.max_bytes"),
         (one(policy={"max_bytes": True}), "tenants.demo.policy.max_bytes"),
