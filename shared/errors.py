@@ -184,6 +184,32 @@ class AmbiguousSourceFaceError(RejectedError):
     title = "The source shows several faces"
 
 
+class NoFaceInReferenceError(RejectedError):
+    code = "no_face_in_reference"
+    title = "No face in the reference"
+
+
+class AmbiguousReferenceFaceError(RejectedError):
+    """`context` as for AmbiguousSourceFaceError."""
+
+    code = "ambiguous_reference_face"
+    title = "The reference shows several faces"
+
+
+class NoMatchingFaceError(RejectedError):
+    """`context` holds `similarity` (of the face most alike) and `minimum`."""
+
+    code = "no_matching_face"
+    title = "No face in the target is the reference's"
+
+
+class NoEmbedderError(RejectedError):
+    """A job asks for faces by reference, and there is no face recogniser that its tenant may use."""
+
+    code = "no_embedder"
+    title = "No face recogniser"
+
+
 class ContentRefusedError(RejectedError):
     code = "content_refused"
     title = "Refused by moderation"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
+from shared.vision.detector.suppression import strongest
 from shared.vision.protocols import Detection, Floats, Image, ModelAssets
 from shared.vision.runtime import Runtime
 
@@ -74,17 +75,10 @@ def decode(maps: _Maps, threshold: float) -> tuple[Floats, Floats, Floats]:
     # the network measures points from the box as far as it lies inside the picture
     px = local[1::2] * wide + np.maximum(x0, 0)
     py = local[0::2] * tall + np.maximum(y0, 0)
-    keep = _strongest(np.stack([x0, y0, wide, tall], 1), scores, threshold)
-    boxes = np.stack([x0, y0, x0 + wide, y0 + tall], 1)[keep].astype(np.float32)
+    boxes = np.stack([x0, y0, x0 + wide, y0 + tall], 1).astype(np.float32)
+    keep = strongest(boxes, scores, _OVERLAP)
     points = np.stack([px, py], -1).transpose(1, 0, 2)[keep].astype(np.float32)
-    return boxes, points, scores[keep]
-
-
-def _strongest(boxes: Floats, scores: Floats, threshold: float) -> list[int]:
-    """Indices that survive non-maximum suppression, best first; boxes [n, 4] as x, y, width, height."""
-    if not len(boxes):
-        return []
-    return [int(i) for i in np.ravel(cv2.dnn.NMSBoxes(boxes.tolist(), scores.tolist(), threshold, _OVERLAP))]
+    return boxes[keep], points, scores[keep]
 
 
 def _round_up(pixels: int) -> int:

@@ -8,13 +8,26 @@ import numpy as np
 import pytest
 
 from shared.errors import (
+    AmbiguousReferenceFaceError,
     AmbiguousSourceFaceError,
     FaceTooSmallError,
     InvalidOptionError,
+    NoFaceInReferenceError,
     NoFaceInSourceError,
     NoFaceInTargetError,
+    NoMatchingFaceError,
 )
-from shared.vision.choice import choose_source, choose_targets, source_warnings
+from shared.events.payloads import Pairing
+from shared.vision.choice import (
+    Usable,
+    choose_alike,
+    choose_mapped,
+    choose_reference,
+    choose_source,
+    choose_targets,
+    ranked,
+    source_warnings,
+)
 from shared.vision.protocols import FoundFace
 
 from .conftest import Portrait
@@ -22,9 +35,9 @@ from .conftest import Portrait
 MESH = np.zeros((468, 3), np.float32)
 
 
-def face(x: float, width: float, height: float | None = None, yaw: float = 0) -> FoundFace:
+def face(x: float, width: float, height: float | None = None, yaw: float = 0, score: float = 0.9) -> FoundFace:
     box = np.float32([x, 0, x + width, height or width])
-    return FoundFace(box=box, score=0.9, mesh=MESH, yaw=yaw, misfit=0.03)
+    return FoundFace(box=box, score=score, mesh=MESH, yaw=yaw, misfit=0.03)
 
 
 def test_face_01_no_face_in_the_source() -> None:
@@ -74,6 +87,75 @@ def test_what_is_no_choice(how: str) -> None:
     with pytest.raises(InvalidOptionError) as source:
         choose_source([face(0, 50)], how)
     assert source.value.context == {"field": "source_face"}
+
+
+def test_face_02_an_index_counts_in_the_order_that_is_asked_for() -> None:
+    faces = [face(0, 50, score=0.7), face(100, 90, score=0.6), face(200, 50, score=0.9), face(300, 70, score=0.7)]
+    assert ranked(faces, "position") == [0, 1, 2, 3]
+    assert ranked(faces, "size") == [1, 3, 0, 2]
+    assert ranked(faces, "score") == [2, 0, 3, 1]
+    for order in ("position", "size", "score"):
+        for index, place in enumerate(ranked(faces, order)):
+            assert choose_targets(faces, str(index), 20, order=order) == [faces[place]]
+
+
+def test_face_02_unsure_faces_are_left_out_and_still_counted() -> None:
+    faces = [face(0, 90, score=0.4), face(100, 50, score=0.8), face(200, 40, score=0.5)]
+    assert choose_targets(faces, "many", 20, min_score=0.5) == faces[1:]
+    assert choose_targets(faces, "one", 20, min_score=0.5) == [faces[1]]
+    assert choose_targets(faces, "2", 20, min_score=0.5) == [faces[2]]
+    for how in ("0", "many", "one"):
+        with pytest.raises(NoFaceInTargetError) as caught:
+            choose_targets(faces[:1] if how != "0" else faces, how, 20, min_score=0.5)
+        assert caught.value.context == {"score": 0.4, "minimum": 0.5}
+
+
+def test_a_mapping_gives_its_targets_from_left_to_right_each_with_its_source() -> None:
+    faces = [face(0, 50), face(100, 90), face(200, 70), face(300, 60)]
+    chosen = choose_mapped(faces, (Pairing(1, 3), Pairing(0, 1), Pairing(1, 0)), Usable(20), "position")
+    assert (chosen.faces, chosen.sources) == ([faces[0], faces[1], faces[3]], (1, 0, 1))
+    by_size = choose_mapped(faces, (Pairing(0, 0), Pairing(1, 1)), Usable(20), "size")
+    assert (by_size.faces, by_size.sources) == ([faces[1], faces[2]], (0, 1))
+
+
+def test_every_face_of_a_mapping_must_be_usable() -> None:
+    faces = [face(0, 50), face(100, 30), face(200, 60, score=0.4)]
+    for target, error, context in (
+        (3, NoFaceInTargetError, {"faces": 3}),
+        (1, FaceTooSmallError, {"size": 30.0, "minimum": 40, "box": [100.0, 0.0, 30.0, 30.0]}),
+        (2, NoFaceInTargetError, {"score": 0.4, "minimum": 0.5}),
+    ):
+        with pytest.raises(error) as caught:
+            choose_mapped(faces, (Pairing(0, 0), Pairing(0, target)), Usable(40, 0.5), "position")
+        assert caught.value.context == context
+    with pytest.raises(NoFaceInTargetError):
+        choose_mapped([], (Pairing(0, 0),), Usable(40), "position")
+
+
+def test_face_02_the_reference_s_face_by_cosine() -> None:
+    """Vectors of any length; the angles to the reference are 0, 60 and 90 degrees."""
+    faces = [face(0, 50), face(100, 50), face(200, 50)]
+    vectors = np.float32([[3, 0], [1, 3**0.5], [0, 0.1]])
+    reference = np.float32([0.2, 0])
+    assert choose_alike(faces, vectors, reference, 0.51) == faces[:1]
+    assert choose_alike(faces, vectors, reference, 0.49) == faces[:2]
+    assert choose_alike(faces, vectors, reference, 0.0) == faces
+    with pytest.raises(NoMatchingFaceError) as caught:
+        choose_alike(faces[1:], vectors[1:], reference, 0.6)
+    assert caught.value.context == {"similarity": 0.5, "minimum": 0.6}
+    assert choose_alike(faces, np.zeros((3, 2), np.float32), reference, 0.0) == faces
+
+
+def test_face_02_the_reference_is_one_face(portrait: Callable[[str], Portrait]) -> None:
+    with pytest.raises(NoFaceInReferenceError):
+        choose_reference([])
+    with pytest.raises(AmbiguousReferenceFaceError) as caught:
+        choose_reference(portrait("source_two_faces.jpg").faces)
+    assert caught.value.context["faces"] == 2
+    with pytest.raises(FaceTooSmallError):
+        choose_reference([face(0, 17)])
+    small, large = face(0, 40), face(100, 100)
+    assert choose_reference([small, large]) is large
 
 
 def test_face_03_two_equal_sources_are_a_question(portrait: Callable[[str], Portrait]) -> None:
