@@ -6,38 +6,28 @@ do not survive one. Knows the error tree and nothing of any model.
 
 from __future__ import annotations
 
-import os
-import re
 import threading
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from shared.errors import (
-    GpuUnavailableError,
-    ModelError,
-    ModelIncompatibleError,
-    ModelIncompleteError,
-    ModelInvalidError,
-    ModelNotFoundError,
-)
+from shared.errors import ConfigError, GpuUnavailableError, ModelNotFoundError
+from shared.vision.batches import Batches
+from shared.vision.session import Session, load_error
 from shared.vision.threads import cpu_limit
 
-if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
-
-_TOO_NEW = (
-    re.compile(r"IR version: (?P<model>\d+), max supported IR version: (?P<runtime>\d+)"),
-    re.compile(r"Opset (?P<model>\d+) is under development.*till opset (?P<runtime>\d+)", re.DOTALL),
-)
-_PART_MISSING = re.compile(r'External data path does not exist: "(?P<path>[^"]+)"')
 _ERROR_NAMES = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "Fail", "NotImplemented", "RuntimeException")
 _ERROR_LEVEL = 3
+
+_CPU = "CPUExecutionProvider"
+_CUDA = "CUDAExecutionProvider"
+_TENSORRT = "TensorrtExecutionProvider"
+
+CPU_ELEMENTS = 1 << 20
+GPU_ELEMENTS = 1 << 22
+"""Input numbers of one run where no other budget is set: 21 or 85 tiles of 128 x 128. A swapper's activations take
+some hundred bytes for each, so about a third of a gigabyte on a CPU and two on a GPU."""
 
 
 class Device(StrEnum):
@@ -50,43 +40,31 @@ class Device(StrEnum):
     """CUDA where there is one, else the CPU; `Session.provider` says which it became."""
 
 
-_PROVIDERS = {
-    Device.CPU: ("CPUExecutionProvider",),
-    Device.GPU: ("CUDAExecutionProvider", "CPUExecutionProvider"),
-    Device.GPU_PREFERRED: ("CUDAExecutionProvider", "CPUExecutionProvider"),
-}
-
-
-class Session:
-    """One loaded model. Threads may share it; a forked child may not."""
-
-    def __init__(self, session: InferenceSession, path: Path) -> None:
-        self._session = session
-        self._path = path
-        self._pid = os.getpid()
-        self.provider = str(session.get_providers()[0]).removesuffix("ExecutionProvider").lower()
-        """`cpu` or `cuda`: what the session really got."""
-
-    def run(self, feeds: Mapping[str, NDArray[Any]], outputs: Sequence[str] | None = None) -> list[NDArray[np.float32]]:
-        """The named outputs (all of them by default), in that order.
-
-        Raises ModelInvalidError when the model does not take these inputs, ModelError after a fork.
-        """
-        if os.getpid() != self._pid:
-            raise ModelError("The session was made before a fork and cannot run in the child")
-        try:
-            return list(self._session.run(outputs, dict(feeds)))
-        except _run_errors() as error:
-            raise ModelInvalidError(f"{self._path.name} does not run as described: {_first_line(error)}") from error
-
-
 class Runtime:
     """Session factory of one process."""
 
-    def __init__(self, device: Device | str = Device.CPU, *, threads: int | None = None) -> None:
-        """`threads`: most threads of one session, and OpenCV's number; by default what the cgroup allows."""
+    def __init__(
+        self,
+        device: Device | str = Device.CPU,
+        *,
+        threads: int | None = None,
+        tensorrt: bool = False,
+        engines: Path | None = None,
+        batch_elements: int = 0,
+    ) -> None:
+        """`threads`: most threads of one session, and OpenCV's number; by default what the cgroup allows.
+
+        `tensorrt`: run through TensorRT, which builds an engine for every shape (minutes; kept in the folder `engines`)
+        or GpuUnavailableError. `batch_elements`: most input numbers of one run, 0 for the device's default.
+        Raises ConfigError for TensorRT on anything but a required GPU.
+        """
         self.device = Device(device)
+        if tensorrt and self.device is not Device.GPU:
+            raise ConfigError("TensorRT needs the device to be gpu, so that nothing else can happen in silence.")
         self.threads = max(1, threads if threads is not None else cpu_limit())
+        self._tensorrt = tensorrt
+        self._engines = engines
+        self._batch_elements = batch_elements
         self._lock = threading.Lock()
         self._opencv_follows = False
 
@@ -103,22 +81,47 @@ class Runtime:
         ort = _onnxruntime()
         providers = self._providers(ort)
         options = session_options(ort, min(self.threads, threads or self.threads))
+        errors = _ort_errors()
         try:
             session = ort.InferenceSession(str(path), options, providers=providers)
-        except _ort_errors() as error:
-            raise _load_error(path, str(error)) from error
+        except errors as error:
+            raise load_error(path, str(error)) from error
         self._check_provider(session.get_providers()[0])
-        return Session(session, path)
+        return Session(session, path, errors, ort.OrtValue)
 
-    def _providers(self, ort: ModuleType) -> list[str]:
-        available = ort.get_available_providers()
-        wanted = _PROVIDERS[self.device]
+    def batches(self, session: Session) -> Batches:
+        """The session for any number of rows, run in batches that the memory budget allows."""
+        default = CPU_ELEMENTS if session.provider == "cpu" else GPU_ELEMENTS
+        return Batches(session, self._batch_elements or default)
+
+    def _wanted(self) -> list[str]:
+        if self.device is Device.CPU:
+            return [_CPU]
+        return [_TENSORRT, _CUDA, _CPU] if self._tensorrt else [_CUDA, _CPU]
+
+    def _providers(self, ort: ModuleType) -> list[tuple[str, dict[str, str]]]:
+        available, wanted = ort.get_available_providers(), self._wanted()
         self._check_provider(wanted[0] if wanted[0] in available else wanted[-1])
-        return [name for name in wanted if name in available]
+        if _CUDA in wanted and _CUDA in available:
+            ort.preload_dlls()  # CUDA and cuDNN from their own packages, where they are not on the library path
+        options = {_CUDA: _CUDA_OPTIONS, _TENSORRT: self._tensorrt_options()}
+        return [(name, options.get(name, {})) for name in wanted if name in available]
+
+    def _tensorrt_options(self) -> dict[str, str]:
+        # fp16 stays off: inswapper overflows in it (engine.md part C).
+        if self._engines is None:
+            return {}
+        folder = str(self._engines)
+        return {
+            "trt_engine_cache_enable": "1",
+            "trt_engine_cache_path": folder,
+            "trt_timing_cache_enable": "1",
+            "trt_timing_cache_path": folder,
+        }
 
     def _check_provider(self, got: str) -> None:
         # get_available_providers() lists CUDA also where its libraries do not load; only the session tells.
-        wanted = _PROVIDERS[self.device][0]
+        wanted = self._wanted()[0]
         if got != wanted and self.device is not Device.GPU_PREFERRED:
             raise GpuUnavailableError(f"Asked for {wanted}, got {got}", context={"wanted": wanted, "got": got})
 
@@ -129,6 +132,14 @@ class Runtime:
 
                 cv2.setNumThreads(self.threads)
                 self._opencv_follows = True
+
+
+_CUDA_OPTIONS = {
+    # Batches differ from frame to frame: an exhaustive search would be run for every new size.
+    "cudnn_conv_algo_search": "HEURISTIC",
+    # Powers of two would hold up to twice the memory that is needed, and the next process may share the GPU.
+    "arena_extend_strategy": "kSameAsRequested",
+}
 
 
 def session_options(ort: ModuleType, threads: int) -> Any:
@@ -156,23 +167,3 @@ def _ort_errors() -> tuple[type[Exception], ...]:
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return tuple(getattr(state, name) for name in _ERROR_NAMES)
-
-
-def _run_errors() -> tuple[type[Exception], ...]:
-    return (*_ort_errors(), ValueError)  # ValueError: an input is missing
-
-
-def _load_error(path: Path, text: str) -> ModelError:
-    for pattern in _TOO_NEW:
-        if found := pattern.search(text):
-            numbers = {"model": int(found["model"]), "runtime": int(found["runtime"])}
-            detail = f"{path.name} needs version {found['model']}, this runtime knows up to {found['runtime']}"
-            return ModelIncompatibleError(detail, context={**numbers})
-    if found := _PART_MISSING.search(text):
-        name = Path(found["path"]).name
-        return ModelIncompleteError(f"{path.name} needs the file {name} beside it", context={"file": name})
-    return ModelInvalidError(f"{path.name} is not a valid ONNX model: {text.strip().splitlines()[0][:200]}")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200]

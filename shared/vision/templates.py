@@ -29,11 +29,11 @@ _POINTS = {
         (0.63151696, 0.82325089),
     ),
     "arcface_128": (
-        (0.36167656, 0.40387734),
-        (0.63696719, 0.40235469),
-        (0.50019687, 0.56044219),
-        (0.38710391, 0.72160547),
-        (0.61507734, 0.72034453),
+        (0.3616765625, 0.40387734375),
+        (0.6369671875, 0.4023546875),
+        (0.500196875, 0.5604421875),
+        (0.38710390625, 0.72160546875),
+        (0.61507734375, 0.72034453125),
     ),
     "dfl_whole_face": (
         (0.35342266, 0.39285716),
@@ -74,7 +74,8 @@ def _frozen(points: tuple[tuple[float, float], ...]) -> NDArray[np.float64]:
 
 TEMPLATES: Mapping[str, NDArray[np.float64]] = MappingProxyType({name: _frozen(p) for name, p in _POINTS.items()})
 """[5, 2] each. Values as listed for FaceFusion 3.8.1; `arcface_128` is insightface's 112 px template shifted 8 px to
-the right on a canvas of 128. Times the crop's side they are pixel coordinates with whole numbers at pixel centres."""
+the right on a canvas of 128, in all its digits. Times the crop's side they are pixel coordinates with whole numbers at
+pixel centres."""
 
 
 def template(name: str) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from shared.errors import (
     ModelInvalidError,
     ModelNotFoundError,
 )
-from shared.vision.runtime import Device, Runtime, Session
+from shared.vision.runtime import Device, Runtime
+from shared.vision.session import Session
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "tests" / "data" / "runtime"

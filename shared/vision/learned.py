@@ -1,0 +1,157 @@
+"""What all learned swappers share: aligned crops through one network, in one batch, and back into the frame.
+
+A family adds how a source becomes the row of numbers that its network takes; everything else is its model's table:
+`size`, `template`, `mean`, `std` (or `mean_r` ... `std_b`), `unnorm`, and `exact` for crops and pastes to the pixel as
+insightface makes them, for comparisons (large faces alias, and there are no masks but its own). Knows the runtime,
+crops, masks and pastes, no family.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from shared.errors import InvalidOptionError, ModelInvalidError
+from shared.imaging.boost import join, split
+from shared.imaging.colour_match import match_colour
+from shared.imaging.geometry import invert, region
+from shared.imaging.masks import box_mask
+from shared.imaging.masks import join as least
+from shared.imaging.paste import paste
+from shared.imaging.paste_exact import paste_exact
+from shared.vision.canonical import canonical
+from shared.vision.crops import Crop, align
+from shared.vision.geometry import alignment
+from shared.vision.parameters import Parameters
+from shared.vision.pixels import Pixels
+from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
+from shared.vision.runtime import Runtime
+
+_SMALLEST = 8
+"""Crops with a shorter side in the frame are left alone, as the embedded swapper leaves them."""
+_LARGEST_BOOST = 1024
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """A source as the network takes it: what `prepare` makes once per job."""
+
+    values: Floats
+    """[512] or [3, size, size]."""
+
+
+class Swapped(NamedTuple):
+    """The faces of a frame between the network and the paste."""
+
+    crops: list[Crop]
+    """The target's own pixels and their place."""
+    pictures: Image
+    """uint8 [n, side, side, 3], the new faces."""
+
+
+class LearnedSwapper(ABC):
+    """Swapper. Holds nothing of a job: any number of threads may use one."""
+
+    def __init__(self, assets: ModelAssets, runtime: Runtime) -> None:
+        """Raises ConfigError for a table that lacks a number."""
+        table = Parameters(assets)
+        self.name = assets.name
+        self.size = table.whole("size")
+        self._template = table.text("template")
+        self._exact = table.flag("exact")
+        self._pixels = Pixels.read(table)
+        session = runtime.session(assets.files["model"])
+        self._model = runtime.batches(session)
+        self._outputs = list(session.outputs)[:1]  # hyperswap's second output, a mask, is not read
+
+    @abstractmethod
+    def prepare(self, sources: Sequence[SourceFace]) -> SourceRow:
+        """One identity from one or more pictures of one person; once per job, whatever the number of targets."""
+
+    def warm(self) -> None:
+        """A grey picture's identity onto its own canonical face, through every network that a job needs."""
+        frame = np.full((256, 256, 3), 128, np.uint8)
+        mesh = canonical().mean * np.float32(80) + np.array([128, 128, 0], np.float32)
+        self.swap(frame, [Target(mesh, self.prepare([SourceFace(frame, mesh)]))], SwapOptions())
+
+    def swap(
+        self, frame: Image, targets: Sequence[Target], options: SwapOptions, maskers: Sequence[Masker] = ()
+    ) -> None:
+        """Identities as made by `prepare`. All faces are cut out before the first is pasted.
+
+        A face outside the frame, or a sliver of one, changes nothing. Raises InvalidOptionError for a boost that is no
+        multiple of the model's size, GpuMemoryError.
+        """
+        swapped = self.swapped(frame, targets, options)
+        if not swapped.crops:
+            return
+        if self._exact:
+            for crop, picture in zip(swapped.crops, swapped.pictures, strict=True):
+                paste_exact(frame, picture, crop.matrix)
+            return
+        masks = _masks(swapped, options, maskers)
+        for crop, picture, mask in zip(swapped.crops, swapped.pictures, masks, strict=True):
+            matched = match_colour(picture, crop.pixels, mask) if options.colour_match else picture
+            paste(frame, matched, mask, crop.matrix)
+
+    def swapped(self, frame: Image, targets: Sequence[Target], options: SwapOptions) -> Swapped:
+        """The new faces before they are pasted, of those targets that lie in the frame."""
+        factor = self._factor(options.boost)
+        side = self.size * factor
+        crops: list[Crop] = []
+        rows: list[Floats] = []
+        for target in targets:
+            points = alignment(target)
+            if not (np.isfinite(points).all() and np.ptp(points, axis=0).max() > 0):
+                continue
+            crop = align(frame, points, self._template, side, native=self.size, exact=self._exact)
+            if _shows(crop, frame):
+                crops.append(crop)
+                rows.append(cast(SourceRow, target.identity).values)
+        if not crops:
+            return Swapped(crops, np.empty((0, side, side, 3), np.uint8))
+        return Swapped(crops, self._run(np.stack([crop.pixels for crop in crops]), np.stack(rows), factor))
+
+    def _run(self, crops: Image, rows: Floats, factor: int) -> Image:
+        """All tiles of all faces in one batch: [n, k s, k s, 3] and [n, ...] -> [n, k s, k s, 3]."""
+        tiles = np.concatenate([split(crop, factor) for crop in crops])
+        feeds = {"target": self._pixels.planes(tiles), "source": np.repeat(rows, factor * factor, axis=0)}
+        (planes,) = self._model.run(feeds, self._outputs)
+        if not np.isfinite(planes.sum(dtype=np.float64)):
+            raise ModelInvalidError(f"{self.name} gave values that are no numbers; half precision may overflow")
+        if self._exact:
+            planes = np.floor(planes * np.float32(255)) / np.float32(255)
+        pictures = self._pixels.levels(planes).reshape(len(crops), factor * factor, self.size, self.size, 3)
+        return np.stack([join(face, factor) for face in pictures])
+
+    def _factor(self, boost: int) -> int:
+        """How many of the model's own crops go side by side into a boosted one."""
+        side = boost or self.size
+        if side % self.size or not self.size <= side <= max(self.size, _LARGEST_BOOST):
+            allowed = f"a multiple of {self.size} up to {_LARGEST_BOOST}"
+            raise InvalidOptionError(f"boost: {boost} is not {allowed} ({self.name}).", context={"field": "boost"})
+        return side // self.size
+
+
+def _shows(crop: Crop, frame: Image) -> bool:
+    """Whether enough of the crop lies in the frame to be worth a run."""
+    side = len(crop.pixels) - 1
+    way = invert(crop.matrix)
+    corners = np.array([[0, 0], [side, 0], [side, side], [0, side]], np.float64) @ way[:, :2].T + way[:, 2]
+    x0, y0, x1, y1 = region(corners, frame.shape, 0)
+    return min(x1 - x0, y1 - y0) >= _SMALLEST
+
+
+def _masks(swapped: Swapped, options: SwapOptions, maskers: Sequence[Masker]) -> Floats:
+    """float32 [n, side, side]: the least of the box and what every masker leaves."""
+    pictures = swapped.pictures
+    box = box_mask(pictures.shape[1], options.mask_blur, options.mask_padding)
+    masks = [np.broadcast_to(box, pictures.shape[:3])]
+    if maskers:
+        targets = np.stack([crop.pixels for crop in swapped.crops])
+        masks += [masker.mask(pictures if masker.sees_swapped else targets) for masker in maskers]
+    return least(masks)
