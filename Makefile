@@ -16,6 +16,7 @@ $(VENV)/.installed: $(REQUIREMENTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m compileall -q functions shared model-warmup # or every wake compiles, where PYTHONDONTWRITEBYTECODE is set
 	@touch $@
 
 $(VENV)/.tests-installed: $(VENV)/.installed tests/requirements.txt tests/requirements-no-deps.txt
