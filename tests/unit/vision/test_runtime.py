@@ -5,12 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shared.errors import (
+    ConfigError,
     GpuUnavailableError,
     ModelError,
     ModelIncompatibleError,
@@ -18,8 +20,10 @@ from shared.errors import (
     ModelInvalidError,
     ModelNotFoundError,
 )
-from shared.vision.runtime import Device, Runtime
-from shared.vision.session import Session
+from shared.vision.binding import Bindings
+from shared.vision.runtime import CPU_ELEMENTS, Device, Runtime
+from shared.vision.session import Port, Session
+from tests.standins.graph import FREE, Graph
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT / "tests" / "data" / "runtime"
@@ -88,11 +92,94 @@ def test_inputs_the_model_does_not_take(runtime: Runtime) -> None:
         session.run({"no such input": np.zeros(1, np.float32)})
 
 
+@pytest.mark.skipif(has_gpu(), reason="this machine has CUDA")
+def test_mdl_06_tensorrt_that_is_asked_for_and_missing_is_an_error() -> None:
+    with pytest.raises(GpuUnavailableError) as caught:
+        Runtime("gpu", threads=1, tensorrt=True).session(MODELS / "ok.model")
+    assert caught.value.context == {"wanted": "TensorrtExecutionProvider", "got": "CPUExecutionProvider"}
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu-preferred"])
+def test_tensorrt_needs_a_required_gpu(device: str) -> None:
+    with pytest.raises(ConfigError, match="TensorRT"):
+        Runtime(device, tensorrt=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_mdl_05_half_precision_takes_any_floats_and_gives_float32(runtime: Runtime, dtype: type[np.floating]) -> None:
+    session = runtime.session(MODELS / "fp16.model")
+    assert session.inputs == {"x": Port("x", ("n", 16), np.float16)}
+    (found,) = session.run({"x": np.ones((3, 16), dtype)})
+    assert found.dtype == np.float32
+    assert found.shape == (3, 16)
+
+
+@pytest.mark.parametrize(("batch", "fixed"), [(FREE, None), (1, 1), (4, 4)])
+def test_a_session_tells_whether_its_batch_is_fixed(
+    batch: int | str, fixed: int | None, runtime: Runtime, tmp_path: Path
+) -> None:
+    session = runtime.session(two_outputs(tmp_path, batch))
+    assert session.batch == fixed
+    assert list(session.outputs) == ["double", "found"]
+    assert session.inputs["a"].shape == (batch, 4)
+
+
+def test_the_budget_is_the_devices_unless_one_is_set(tmp_path: Path) -> None:
+    path = two_outputs(tmp_path)
+    for runtime, elements in ((Runtime(threads=1), CPU_ELEMENTS), (Runtime(threads=1, batch_elements=70), 70)):
+        assert runtime.batches(runtime.session(path))._elements == elements
+
+
+def two_outputs(folder: Path, batch: int | str = FREE) -> Path:
+    """Of the input's shape, and of a shape that only the values tell."""
+    graph = Graph("two")
+    a = graph.input("a", [batch, 4])
+    graph.output(graph.node("Mul", [a, graph.constant(2.0)]), "double", [batch, 4])
+    graph.output(graph.node("NonZero", [a]), "found", [2, "count"])
+    return graph.save(folder)
+
+
+def test_bound_memory_gives_what_a_plain_run_gives(runtime: Runtime, tmp_path: Path) -> None:
+    """The GPU's way of running, on the CPU: other values, other shapes, fewer outputs; results stay what they were."""
+    import onnxruntime
+
+    session = runtime.session(two_outputs(tmp_path))
+    bound = Bindings(session._session, onnxruntime.OrtValue, "cpu")
+    random = np.random.default_rng(0)
+    earlier = []
+    for rows in (3, 3, 1, 7, 3, 2, 5, 6, 3):
+        values = np.maximum(random.standard_normal((rows, 4)).astype(np.float32), 0)
+        kept = values.copy()
+        outputs = ["double"] if rows == 7 else ["found", "double"]
+        found = bound.run({"a": values}, outputs)
+        for got, expected in zip(found, session.run({"a": values}, outputs), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(values, kept)
+        earlier.append((found[-1], kept * 2))
+    for got, expected in earlier:
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_threads_do_not_share_bound_memory(runtime: Runtime, tmp_path: Path) -> None:
+    import onnxruntime
+
+    bound = Bindings(runtime.session(two_outputs(tmp_path))._session, onnxruntime.OrtValue, "cpu")
+
+    def work(number: int) -> bool:
+        values = np.full((50, 4), number + 1, np.float32)
+        return all((bound.run({"a": values}, ["double"])[0] == 2 * values).all() for _ in range(50))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(work, range(8)))
+
+
 def test_mdl_08_importing_every_adapter_loads_no_runtime() -> None:
     code = (
         "import sys\n"
         "import shared.vision.runtime, shared.vision.detector.centerface, shared.vision.landmarker.face_mesh\n"
         "import shared.vision.moderator.open_nsfw, shared.vision.swapper.mesh, shared.vision.finder\n"
+        "import shared.vision.embedder.arcface, shared.vision.swapper.inswapper, shared.vision.swapper.converted\n"
+        "import shared.vision.swapper.image_source, shared.vision.swapper.embedding\n"
         "shared.vision.runtime.Runtime()\n"
         "sys.exit('onnxruntime' in sys.modules)\n"
     )
