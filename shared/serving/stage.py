@@ -39,9 +39,11 @@ class Stage:
     """Whether the HTTP API is served by this stage."""
 
     def payload_of(self, event: Event) -> type[Payload]:
-        """The class that this event's data must be. Raises InvalidCloudEventError."""
-        if len(self.payloads) == 1:
-            return self.payloads[0]
+        """The class that this event's data must be.
+
+        Raises InvalidCloudEventError for a type that is none of ours, or of an outcome that the stage does not take:
+        data of the right shape under another name is not what a Trigger meant to deliver.
+        """
         outcome = event.kind.outcome if event.kind else ""
         for payload in self.payloads:
             if payload.outcome == outcome:

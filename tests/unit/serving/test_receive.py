@@ -215,3 +215,12 @@ def test_a_foreign_event_is_a_clear_answer(app: App) -> None:
     body = (DATA / "ce_structured_ok.json").read_bytes()
     answer = app.client.post("/", data=body, headers={"content-type": "application/cloudevents+json"})
     assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "kind", ["com.example.picture", "dev.wakeswap.intake.rejected.v1", "dev.wakeswap.intake.completed"]
+)
+def test_data_of_the_right_shape_under_another_type_is_refused(app: App, kind: str) -> None:
+    answer = app.deliver(replace(event(), type=kind))
+    assert (answer.status_code, answer.get_json(force=True)["context"]) == (400, {"attribute": "type"})
+    assert app.names("tenants/") == []
