@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.imaging.geometry import Doubles, invert
-from shared.imaging.warp import sample, shrink
+from shared.imaging.warp import bilinear, moved, pieces, sample, shrink, tile
 
 Frame = NDArray[np.uint8]
 Plane = NDArray[np.float32]
-
-_TILE = 256
-"""Side in pixels of the pieces, half of it where a large crop is sampled densely: their arrays stay in the cache."""
 
 
 def paste(frame: Frame, crop: NDArray[np.uint8] | Plane, mask: Plane, matrix: Doubles) -> None:
@@ -29,39 +26,27 @@ def paste(frame: Frame, crop: NDArray[np.uint8] | Plane, mask: Plane, matrix: Do
     Works in tiles counted from the crop's own corner, so that a face cut by the frame's edge gets the very pixels that
     it would get in a larger frame.
     """
-    new, into_new = shrink(crop.astype(np.float32, copy=False), matrix)
-    share, into_share = shrink(mask, matrix, border=cv2.BORDER_CONSTANT)
-    for x, y, width, height in _tiles(crop.shape[0], matrix, frame.shape):
+    new, into = shrink(crop.astype(np.float32, copy=False), matrix)
+    share, _ = shrink(mask, matrix, border=cv2.BORDER_CONSTANT)
+    for x, y, width, height in _tiles(crop.shape[0], matrix, tile(into), frame.shape):
         left, top = max(x, 0), max(y, 0)
         part = frame[top : y + height, left : x + width]
         seen = np.s_[top - y : top - y + part.shape[0], left - x : left - x + part.shape[1]]
-        weight = sample(share, _from(into_share, x, y), (width, height), border=cv2.BORDER_CONSTANT)[seen]
+        here = moved(into, x, y)
+        weight = bilinear(share, here, (width, height), border=cv2.BORDER_CONSTANT)[seen]
         if not weight.any():
             continue
-        colours = sample(new, _from(into_new, x, y), (width, height))[seen]
-        blended = cv2.blendLinear(colours, part.astype(np.float32), weight, 1 - weight)
-        part[:] = cv2.convertScaleAbs(blended)
+        colours = sample(new, here, (width, height))[seen]
+        part[:] = cv2.convertScaleAbs(cv2.blendLinear(colours, part.astype(np.float32), weight, 1 - weight))
 
 
-def _tiles(side: int, matrix: Doubles, shape: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
+def _tiles(side: int, matrix: Doubles, most: int, shape: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
     """x, y, width and height of the pieces that cover the crop's place, as far as they touch the frame."""
     corners = np.array([[-1, -1], [side, -1], [side, side], [-1, side]], np.float64)
     back = invert(matrix)
     places = corners @ back[:, :2].T + back[:, 2]
     x0, y0 = np.floor(places.min(axis=0)).astype(int).tolist()
     x1, y1 = np.ceil(places.max(axis=0)).astype(int).tolist()
-    most = _TILE // 2 if abs(np.linalg.det(matrix[:, :2])) > 1 else _TILE
-    for y, height in _pieces(y0, y1 + 1, most, shape[0]):
-        for x, width in _pieces(x0, x1 + 1, most, shape[1]):
+    for y, height in pieces(y0, y1 + 1, most, shape[0]):
+        for x, width in pieces(x0, x1 + 1, most, shape[1]):
             yield x, y, width, height
-
-
-def _pieces(low: int, high: int, most: int, limit: int) -> Iterator[tuple[int, int]]:
-    """Start and length of equal parts of low..high, none longer than `most`, those that touch 0..limit."""
-    length = -(-(high - low) // -(-(high - low) // most))
-    first = low + max(0, -low // length) * length
-    return ((start, length) for start in range(first, min(high, limit), length))
-
-
-def _from(back: Doubles, x: int, y: int) -> Doubles:
-    return np.column_stack([back[:, :2], back[:, 2] + back[:, :2] @ (x, y)])

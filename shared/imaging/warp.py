@@ -7,6 +7,7 @@ from the pixels of the output into the image.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TypeVar, cast
 
 import cv2
@@ -19,46 +20,91 @@ A = TypeVar("A", NDArray[np.uint8], NDArray[np.float32])
 
 _SHARP = 1.1
 """Image pixels per output pixel up to which four neighbours miss nothing visible."""
+_DENSEST = 4
+"""Samples across an output pixel. Averaging squares first is cheaper and softer: only what shrinks more is."""
+_TILE = 256
+"""Side, in samples, of the pieces in which pictures are worked on: their few float arrays stay in a core's cache, and
+no memory is asked of the system."""
 
 
-def warp(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
-    """`image` [h, w] or [h, w, c] seen through `back`, `size` (width, height) pixels of it.
+def warp(image: NDArray[np.uint8], back: Doubles, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """uint8 [h, w, 3] seen through `back`, `size` (width, height) pixels of it; the image's edge repeats beyond it.
 
-    border: what is seen beyond the image (cv2.BORDER_*; constant is 0).
-    Shrinking s-fold, the image is first averaged over squares of ceil(s / 2) pixels, then sampled at twice the
-    output's density and averaged 2 x 2: together about the mean over each output pixel's own, turned square.
+    Where it shrinks, an output pixel is the mean of m x m samples of its own, turned square, no further apart than
+    the image's pixels; shrunk more than 4-fold, the image is averaged over squares of whole pixels before.
     """
-    if _step(back) > 2:
-        image, back = _seen(image, back, size)
-    return sample(*shrink(image, back, border=border), size, border=border)
+    if density(back) == 1:
+        return bilinear(image, back, size)
+    small, into = shrink(*_seen(image, back, size))
+    levels = small.astype(np.float32)
+    width, height = size
+    result = np.empty((height, width, image.shape[2]), np.uint8)
+    for y, rows in pieces(0, height, tile(into), height):
+        for x, columns in pieces(0, width, tile(into), width):
+            piece = sample(levels, moved(into, x, y), (columns, rows))
+            result[y : y + rows, x : x + columns] = cv2.convertScaleAbs(piece)[: height - y, : width - x]
+    return result
+
+
+def density(back: Doubles) -> int:
+    """Samples across an output pixel: 1 where the image has no noticeably more pixels than the output."""
+    step = _step(back)
+    return 1 if step <= _SHARP else math.ceil(step / math.ceil(step / _DENSEST))
 
 
 def shrink(image: A, back: Doubles, *, border: int = cv2.BORDER_REPLICATE) -> tuple[A, Doubles]:
-    """The first half of `warp`: the image averaged over squares, if the map shrinks that much, and the map into it."""
-    n = math.ceil(_step(back) / 2)
+    """The first half of `warp`: the image averaged over squares, if the map shrinks that much, and the map into it.
+
+    border: what is seen beyond the image (cv2.BORDER_*; constant is 0).
+    """
+    n = math.ceil(_step(back) / _DENSEST)
     height, width = image.shape[:2]
     if n <= 1 or min(height, width) < n:
         return image, back
     whole = cv2.copyMakeBorder(image, 0, -height % n, 0, -width % n, border) if height % n or width % n else image
-    return _mean(cast(A, whole), (-(-width // n), -(-height // n))), _moved(back, (n - 1) / 2) / n
+    return _mean(cast(A, whole), (-(-width // n), -(-height // n))), _within(back, (n - 1) / 2) / n
 
 
-def sample(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
-    """The second half: bilinear, at twice the density where the map still shrinks."""
+def sample(image: A, back: Doubles, size: tuple[int, int]) -> A:
+    """The second half: m x m bilinear samples an output pixel, averaged."""
+    m = density(back)
+    if m == 1:
+        return bilinear(image, back, size)
+    dense = np.column_stack([back[:, :2] / m, back[:, 2] - back[:, :2].sum(axis=1) * (m - 1) / (2 * m)])
+    return _mean(bilinear(image, dense, (m * size[0], m * size[1])), size)
+
+
+def bilinear(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
+    """What is smooth needs no more than this."""
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    if _step(back) <= _SHARP:
-        return cast(A, cv2.warpAffine(image, back, size, flags=flags, borderMode=border))
-    dense = np.column_stack([back[:, :2] / 2, back[:, 2] - back[:, :2].sum(axis=1) / 4])
-    twice = (2 * size[0], 2 * size[1])
-    return _mean(cast(A, cv2.warpAffine(image, dense, twice, flags=flags, borderMode=border)), size)
+    return cast(A, cv2.warpAffine(image, back, size, flags=flags, borderMode=border))
+
+
+def moved(back: Doubles, x: int, y: int) -> Doubles:
+    """The map of that part of the output which starts at pixel x, y."""
+    return np.column_stack([back[:, :2], back[:, 2] + back[:, :2] @ (x, y)])
+
+
+def tile(back: Doubles) -> int:
+    return _TILE // density(back)
+
+
+def pieces(low: int, high: int, most: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Start and length of equal parts of low..high, none longer than `most`, those that touch 0..limit.
+
+    The last may reach beyond `high`.
+    """
+    length = -(-(high - low) // -(-(high - low) // most))
+    first = low + max(0, -low // length) * length
+    return ((start, length) for start in range(first, min(high, limit), length))
 
 
 def _step(back: Doubles) -> float:
     return math.sqrt(abs(back[0, 0] * back[1, 1] - back[0, 1] * back[1, 0]))
 
 
-def _moved(back: Doubles, origin: float | tuple[int, int]) -> Doubles:
-    """The map into the image whose first pixel is `origin` of the old one."""
+def _within(back: Doubles, origin: float | tuple[int, int]) -> Doubles:
+    """The map into the part of the image that starts at `origin`."""
     return np.column_stack([back[:, :2], back[:, 2] - origin])
 
 
@@ -73,4 +119,4 @@ def _seen(image: A, back: Doubles, size: tuple[int, int]) -> tuple[A, Doubles]:
     x0, y0, x1, y1 = region(corners @ back[:, :2].T + back[:, 2], image.shape, 2 * _step(back))
     if x1 <= x0 or y1 <= y0:
         return image, back
-    return cast(A, image[y0:y1, x0:x1]), _moved(back, (x0, y0))
+    return image[y0:y1, x0:x1], _within(back, (x0, y0))
