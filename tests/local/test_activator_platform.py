@@ -11,18 +11,20 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
 import psutil
 import pytest
+import yaml
 
 from infra.local.client import Client
 from infra.local.logkeeper import LogKeeper
 from infra.local.platform import keep_running
 from infra.local.serving.ledger import TOKEN_VARIABLE
-from infra.local.state import StateDir
+from infra.local.state import Facts, StateDir
 
 pytestmark = pytest.mark.slow
 
@@ -35,11 +37,12 @@ class PlatformProcess:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "state"
+        self.manifests = MANIFESTS
         self.state = StateDir(self.folder)
         self.process: subprocess.Popen[str] | None = None
 
     def arguments(self, command: str, *more: str) -> list[str]:
-        common = ["--overlay", str(MANIFESTS), "--state", str(self.folder), "--idle", "0.5"]
+        common = ["--overlay", str(self.manifests), "--state", str(self.folder), "--idle", "0.5"]
         return [*COMMAND, command, *common, *more]
 
     def start(self, *more: str) -> None:
@@ -296,14 +299,46 @@ def test_what_pods_of_a_killed_platform_left_on_disk_is_removed(platform: Platfo
     assert list((platform.folder / "volumes").iterdir()) == []
 
 
+def publish(facts: Facts, event_id: str, event_type: str) -> None:
+    head = {"ce-specversion": "1.0", "ce-id": event_id, "ce-source": "/s", "ce-type": event_type, "ce-subject": "[/]"}
+    request = urllib.request.Request(f"{facts.platform}/test/default", b"", head)
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 202
+
+
+def test_no_event_is_given_up_because_it_stood_in_a_queue(platform: PlatformProcess, tmp_path: Path) -> None:
+    """One pod, one event at a time, and the last of those on their way waits longer than a request may."""
+    documents = list(yaml.safe_load_all(MANIFESTS.read_text()))
+    for document in documents:
+        if document["kind"] == "Trigger":
+            document["spec"] |= {"delivery": {"retry": 0}}
+            document["spec"]["subscriber"]["uri"] = "/nap?0.5"
+        if document["kind"] == "Service" and document["metadata"]["name"] == "tiny":
+            template = document["spec"]["template"]
+            template["metadata"] = {"annotations": {"autoscaling.knative.dev/max-scale": "1"}}
+            template["spec"] |= {"containerConcurrency": 1, "timeoutSeconds": 2}
+    platform.manifests = tmp_path / "manifests.yaml"
+    platform.manifests.write_text(yaml.safe_dump_all(documents))
+    platform.start("--idle", "5")
+    facts = platform.state.running()
+    assert facts is not None
+    for number in range(14):
+        publish(facts, str(number), "test.slow")
+
+    async def states() -> Counter[tuple[str, int, int]]:
+        async with aiohttp.ClientSession() as http:
+            client = Client(facts, http)
+            await client.wait_asleep()
+            return Counter((event["state"], event["code"], event["failures"]) for event in await client.events())
+
+    assert asyncio.run(states()) == {("done", 204, 0): 14}
+
+
 def test_events_are_shown_as_they_are_whatever_they_hold(platform: PlatformProcess) -> None:
     platform.start()
     facts = platform.state.running()
     assert facts is not None
-    head = {"ce-specversion": "1.0", "ce-id": "[/red]", "ce-source": "/s", "ce-type": "[bold]x", "ce-subject": "[/]"}
-    request = urllib.request.Request(f"{facts.platform}/test/default", b"", head)
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 202
+    publish(facts, "[/red]", "[bold]x")
     shown = platform.call("events")
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "[/red]" in shown.stdout

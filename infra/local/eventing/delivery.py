@@ -32,11 +32,15 @@ replay; dropped: given up without a sink that took it."""
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: an HTTP status (or NO_ANSWER, NO_EVENT), the body for the record, a reply event."""
+    """What came back: an HTTP status (or NO_ANSWER, NO_EVENT), the body for the record, a reply event.
+
+    `reached` is False where the subscriber never saw the event because others kept it busy.
+    """
 
     code: int
     body: bytes = b""
     reply: CloudEvent | None = None
+    reached: bool = True
 
 
 @dataclass(frozen=True, slots=True)

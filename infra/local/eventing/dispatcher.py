@@ -169,6 +169,9 @@ class Dispatcher:
         answer = await self._sender.send(
             url, event, timeout=delivery.timeout, content_mode=delivery.format, want_reply=not burying
         )
+        if not answer.reached:
+            await self._give_back(claim, 0.0)
+            return
         await self._conclude(claim, target.cluster_url(url), answer, next_step(claim.progress, answer.code, delivery))
 
     async def _conclude(self, claim: Claim, url: str, answer: Answer, step: Step) -> None:

@@ -9,6 +9,9 @@ from infra.local.eventing.spec import Format
 DEFAULT_TIMEOUT = 600.0
 """Seconds for one attempt where the manifest sets none: the longest that Knative Serving lets a request run."""
 
+UNREACHED = "local-platform-unreached"
+"""Header of an activator's answer to a request that only stood in its queue: the function never saw it."""
+
 _BODY_LIMIT = 1 << 20
 
 
@@ -53,7 +56,7 @@ class Sender:
             return Answer(NO_ANSWER, f"dispatch error: {error or type(error).__name__}".encode())
         if want_reply and accepted(response.status):
             return _with_reply(response, content)
-        return Answer(response.status, content)
+        return Answer(response.status, content, reached=UNREACHED not in response.headers)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

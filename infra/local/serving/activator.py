@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from aiohttp import web
 
+from infra.local.eventing.sender import UNREACHED
 from infra.local.serving.fleet import Fleet, FleetLimits, QueueFullError
 from infra.local.serving.forward import BrokenError, Deadlines, SlowError, UnreachableError, forward
 from infra.local.serving.model import ServiceSpec
 from infra.local.serving.pods import PodRuntime, WakeError
 
 BACKLOG = 1024
+QUEUED = MappingProxyType({UNREACHED: "queue"})
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 class PortError(Exception):
@@ -71,11 +76,11 @@ class Activator:
         try:
             return await self._serve(request)
         except QueueFullError as error:
-            return _refusal(503, str(error))
+            return _refusal(503, str(error), QUEUED)
         except WakeError as error:
             return _refusal(503, f"{self.spec.name} does not wake: {error}")
         except TimeoutError:
-            return _refusal(504, "activator request timeout")
+            return _refusal(504, "activator request timeout", QUEUED if self.fleet.serving else {})
         except SlowError:
             return _refusal(504, "request timeout")
         except BrokenError:
@@ -101,5 +106,5 @@ def _gone(request: web.BaseRequest) -> bool:
     return request.transport is None or request.transport.is_closing()
 
 
-def _refusal(status: int, text: str) -> web.Response:
-    return web.Response(status=status, text=f"{text}\n")
+def _refusal(status: int, text: str, headers: Mapping[str, str] = NO_HEADERS) -> web.Response:
+    return web.Response(status=status, text=f"{text}\n", headers=headers)

@@ -73,6 +73,11 @@ class Fleet:
         """Requests that a pod is working on."""
         return sum(pod.in_flight for pod in self.pods)
 
+    @property
+    def serving(self) -> bool:
+        """Whether a pod is ready: who still waits then waits only for its turn."""
+        return any(pod.phase == "ready" for pod in self.pods)
+
     def start(self) -> None:
         """Start what min-scale and initial-scale ask for; without them nothing runs."""
         for _ in range(min(self._limit(), max(self.spec.scale.min_pods, self.spec.scale.initial_pods))):

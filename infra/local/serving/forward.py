@@ -13,9 +13,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 from yarl import URL
 
+from infra.local.eventing.sender import UNREACHED
+
 _HOP_BY_HOP = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"}
-) | {"transfer-encoding", "upgrade", "expect"}
+) | {"transfer-encoding", "upgrade", "expect", UNREACHED}
 _ADDED_BY_CLIENT = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 CHUNK = 64 * 1024
 

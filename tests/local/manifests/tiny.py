@@ -1,9 +1,9 @@
 """A real little service for the platform's tests: a WSGI application without any dependency.
 
-Paths: /env?NAME, /sleep?SECONDS (answers with the most that were inside at once), /crash (kills the whole service),
-/stream (chunks), /broken (dies after the first chunk), /health/readiness (503 until READY_AFTER seconds),
-/health/liveness (500 once /sick was called), /event (CloudEvents are written, one line each, to the file EVENTS);
-anything else is an echo.
+Paths: /env?NAME, /sleep?SECONDS (answers with the most that were inside at once), /nap?SECONDS (answers with
+nothing), /crash (kills the whole service), /stream (chunks), /broken (dies after the first chunk), /health/readiness
+(503 until READY_AFTER seconds), /health/liveness (500 once /sick was called), /event (CloudEvents are written, one
+line each, to the file EVENTS); anything else is an echo.
 """
 
 from __future__ import annotations
@@ -65,6 +65,11 @@ def sleep(environ: Environ, query: str) -> tuple[str, bytes]:
     return "200 OK", str(INSIDE[1]).encode()
 
 
+def nap(environ: Environ, query: str) -> tuple[str, bytes]:
+    time.sleep(float(query))
+    return "204 No Content", b""
+
+
 def crash(environ: Environ, query: str) -> tuple[str, bytes]:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(30)
@@ -110,6 +115,7 @@ HANDLERS: dict[str, Callable[[Environ, str], tuple[str, bytes] | tuple[str, Iter
     "/env": env,
     "/sleep": sleep,
     "/crash": crash,
+    "/nap": nap,
     "/stream": stream,
     "/broken": broken,
     "/health/readiness": readiness,
