@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from functions.detect import main as detect
+from functions.enhance import main as enhance
 from functions.moderate import main as moderate
 from functions.publish import main as publish
 from functions.swap import main as swap
@@ -82,9 +83,15 @@ class Chain:
     def swap(self, faces: Faces) -> Media:
         return swap.handle(faces, self.context("swap"))
 
+    def enhance(self, media: Media) -> Media:
+        """As the Triggers do: only jobs that ask for it come here."""
+        options = media.request.options
+        asked = options.enhancer or options.upscaler
+        return enhance.handle(media, self.context("enhance")) if asked else media
+
     def publish(self, media: Media) -> Result:
         return publish.handle(media, self.context("publish"))
 
     def run(self, source: Path | bytes, target: Path | bytes, **options: object) -> tuple[Result, bytes]:
-        result = self.publish(self.swap(self.detect(self.moderate(self.job(source, target, **options)))))
+        result = self.publish(self.enhance(self.swap(self.detect(self.moderate(self.job(source, target, **options))))))
         return result, self.store.get(result.image.key)[0]
