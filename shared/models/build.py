@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 def chosen(settings: ModelSettings) -> Catalog:
-    """The catalogue with every role for which there is a setting of that name. Raises ConfigError."""
+    """The catalogue with every role for which a setting of that name chooses a model. Raises ConfigError."""
     default = catalog.default()
-    named = {item.name: str(getattr(settings, item.name)) for item in fields(settings) if item.name in default.roles}
-    return default.choosing(named)
+    roles = {spec.role for spec in default.models.values()}
+    named = {item.name: str(getattr(settings, item.name)) for item in fields(settings) if item.name in roles}
+    return default.choosing({role: name for role, name in named.items() if name})
 
 
 def cache(settings: ModelSettings) -> ModelCache:
@@ -37,8 +38,14 @@ def tenant_view(registry: Models, settings: ModelSettings, policy: Policy) -> Mo
 
 
 def registry(settings: ModelSettings) -> ModelRegistry:
-    """Imports numpy, not yet onnxruntime."""
+    """Imports numpy, not yet onnxruntime. Raises ConfigError."""
     from shared.models.registry import ModelRegistry
     from shared.vision.runtime import Runtime
 
-    return ModelRegistry(chosen(settings), cache(settings), Runtime())
+    runtime = Runtime(
+        settings.device,
+        tensorrt=settings.tensorrt,
+        engines=settings.cache / "engines",
+        batch_elements=settings.batch_elements,
+    )
+    return ModelRegistry(chosen(settings), cache(settings), runtime)

@@ -19,6 +19,7 @@ from shared.models.tables import Table, file_specs, parameters, required_files
 T = TypeVar("T")
 
 DEFAULT = Path(__file__).with_name("catalog")
+OPTIONAL = "?"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Catalog:
     roles: Mapping[str, str]
     """Per role the name of its default model."""
     stages: Mapping[str, tuple[str, ...]]
-    """Per stage the roles or models it needs before it is ready."""
+    """Per stage the roles or models it needs before it is ready; a role with `?` only where one is chosen."""
 
     def choosing(self, choices: Mapping[str, str]) -> Catalog:
         """The same catalogue with other models for some roles. Raises ConfigError for a model without that role."""
@@ -49,7 +50,8 @@ class Catalog:
         """Models of a stage and those that they use; none for a stage that the catalogue does not list."""
         found: dict[str, ModelSpec] = {}
         for name in self.stages.get(stage, ()):
-            found.update({spec.name: spec for spec in self.closure(name)})
+            if name.removesuffix(OPTIONAL) in self.roles or not name.endswith(OPTIONAL):
+                found.update({spec.name: spec for spec in self.closure(name.removesuffix(OPTIONAL))})
         return tuple(found.values())
 
     def closure(self, name: str) -> tuple[ModelSpec, ...]:

@@ -34,6 +34,10 @@ class TenantModels:
             self._check(name, protocol.__name__.lower())
         return self._registry.get(name, protocol)
 
+    def chosen(self, role: str) -> str:
+        """As the registry does. Asked for by that name, the model is held against the tenant's policy."""
+        return self._registry.chosen(role)
+
     def warm(self, *names: str) -> None:
         """As the registry does."""
         self._registry.warm(*names)

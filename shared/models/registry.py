@@ -58,6 +58,10 @@ class ModelRegistry:
             raise ModelNotFoundError(f"{spec.name!r} is a {spec.role}, no {protocol.__name__}: no {lacking[0]}().")
         return cast("A", adapter)
 
+    def chosen(self, role: str) -> str:
+        """The name of the role's model; empty where none is chosen."""
+        return self._catalog.roles.get(role, "")
+
     def warm(self, *names: str) -> None:
         """Load these in parallel and run one sample through each. Raises the first error in the order of `names`."""
         specs = [self._catalog.model(name) for name in names]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -32,29 +33,50 @@ Feeds: TypeAlias = Mapping[str, NDArray[np.generic]]
 Outputs: TypeAlias = list[NDArray[np.float32]]
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Two samples for every input of `batched`, one value for any other."""
+
+    feeds: Feeds
+    batched: frozenset[str]
+    tolerance: float
+
+    def row(self, index: int) -> Feeds:
+        """One of the two alone."""
+        return {name: value[index : index + 1] if name in self.batched else value for name, value in self.feeds.items()}
+
+
 def convert(source: Path, target: Path) -> str | None:
     """Write `source` with a free batch to `target`, or unchanged; the answer says why it had to stay as it is.
 
     Raises ModelInvalidError and its kin when `source` is no model that this runtime could load.
     """
     onnx_file.check(source)
-    model = onnx.load(source)
-    inputs = _frozen_inputs(model.graph)
-    if not inputs:
+    sample = _rewritten(source, target)
+    if sample is None:
         shutil.copyfile(source, target)
-        return None
-    batched = {value.name for value in inputs}
-    feeds = _samples(model.graph, batched)
-    tolerance = HALF_TOLERANCE if _is_half(model.graph) else TOLERANCE
-    _free([*inputs, *model.graph.output])
-    _free_reshapes(model.graph)
-    del model.graph.value_info[:]  # shapes for a batch of one in the middle of the graph
-    target.write_bytes(model.SerializeToString(deterministic=True))
-    del model
-    if reason := _difference(source, target, feeds, batched, tolerance):
+    elif reason := _difference(source, target, sample):
         shutil.copyfile(source, target)
         return f"The batch stays 1: {reason}"
     return None
+
+
+def _rewritten(source: Path, target: Path) -> Sample | None:
+    """What to try the two graphs with; None when the batch is free already.
+
+    The parsed graph, as large as the file, ends with this function: the sessions after it need the memory.
+    """
+    graph = (model := onnx.load(source)).graph
+    inputs = _frozen_inputs(graph)
+    if not inputs:
+        return None
+    batched = frozenset(value.name for value in inputs)
+    sample = Sample(_feeds(graph, batched), batched, HALF_TOLERANCE if _is_half(graph) else TOLERANCE)
+    _free([*inputs, *graph.output])
+    _free_reshapes(graph)
+    del graph.value_info[:]  # shapes for a batch of one in the middle of the graph
+    target.write_bytes(model.SerializeToString(deterministic=True))
+    return sample
 
 
 def _frozen_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -96,8 +118,8 @@ def _is_half(graph: onnx.GraphProto) -> bool:
     return any(tensor.data_type == TensorProto.FLOAT16 for tensor in graph.initializer)
 
 
-def _samples(graph: onnx.GraphProto, batched: set[str]) -> Feeds:
-    """Two samples for each input of `batched`, one value for every other; the same ones every time."""
+def _feeds(graph: onnx.GraphProto, batched: frozenset[str]) -> Feeds:
+    """Random numbers in 0..1, the same ones every time."""
     rng = np.random.default_rng(0)
     weights = {tensor.name for tensor in graph.initializer}
     feeds: dict[str, NDArray[np.generic]] = {}
@@ -110,23 +132,21 @@ def _samples(graph: onnx.GraphProto, batched: set[str]) -> Feeds:
     return feeds
 
 
-def _difference(source: Path, target: Path, feeds: Feeds, batched: set[str], tolerance: float) -> str:
+def _difference(source: Path, target: Path, sample: Sample) -> str:
     """Why the two graphs are not the same, or nothing: each sample alone in both, and both samples at once."""
-    alone = [
-        {name: value[row : row + 1] if name in batched else value for name, value in feeds.items()} for row in (0, 1)
-    ]
+    alone, same = [sample.row(0), sample.row(1)], partial(_same, sample.tolerance)
     try:
         expected = _run(source, alone)
     except ModelError as error:
         return f"the original does not run on a sample ({error.detail})."
     try:
-        *singles, both = _run(target, [*alone, feeds])
+        *singles, both = _run(target, [*alone, sample.feeds])
     except ModelError as error:
         return f"a free batch does not run ({error.detail})."
     rows = [[output[row : row + 1] for output in both] for row in (0, 1)]
-    if not all(map(partial(_same, tolerance), expected, singles)):
+    if not all(map(same, expected, singles)):
         return "one sample gives another result."
-    if not all(map(partial(_same, tolerance), expected, rows)):
+    if not all(map(same, expected, rows)):
         return "two samples at once give another result than one by one."
     return ""
 

@@ -139,7 +139,7 @@ def test_the_products_own_chains() -> None:
     assert known.model("ghost_1_256").commercial == "unknown"
     assert known.commercial("ghost_1_256") == "no", "fed by the non-commercial ArcFace"
     assert {known.commercial(role) for role in known.roles} == {"yes"}
-    assert {known.commercial(name) for stage in known.stages.values() for name in stage} == {"yes"}
+    assert {known.commercial(spec.name) for stage in known.stages for spec in known.needed_by(stage)} == {"yes"}
 
 
 ROLES = {name.lower(): kind for name, kind in vars(protocols).items() if getattr(kind, "_is_protocol", False)}
@@ -176,7 +176,16 @@ def test_settings_and_catalogue_have_the_same_defaults() -> None:
     named = {item.name: getattr(settings, item.name) for item in fields(settings)}
     roles = catalog.default().roles
     assert {role: named[role] for role in roles if role in named} == {r: n for r, n in roles.items() if r in named}
-    assert {"detector", "landmarker", "moderator"} <= roles.keys() & named.keys()
+    assert roles.keys() <= named.keys()
+
+
+def test_a_role_without_a_default_is_chosen_by_its_setting_alone() -> None:
+    plain, chosen = build.chosen(ModelSettings()), build.chosen(ModelSettings(refiner="2dfan4"))
+    assert plain.roles.keys().isdisjoint({"refiner", "embedder"})
+    assert [spec.name for spec in plain.needed_by("detect")] == ["centerface", "face_mesh"]
+    assert [spec.name for spec in chosen.needed_by("detect")] == ["centerface", "face_mesh", "2dfan4"]
+    with pytest.raises(ConfigError, match="no embedder that is called 'xseg_1'"):
+        build.chosen(ModelSettings(embedder="xseg_1"))
 
 
 def test_every_version_of_a_set_has_its_own_folder(load: Callable[[str], catalog.Catalog]) -> None:
