@@ -32,6 +32,8 @@ FINISHED = "dev.wakeswap.publish.completed.v1"
 ENDED = (".rejected.v1", ".failed.v1")
 RUNNING = frozenset({"queued", "running"})
 WAIT_SECONDS = 60
+HEARD_SECONDS = 3.0
+"""By then an upload has been announced: a refusal that names no job can be ours once nothing is on its way."""
 SAMPLES = ("t1.jpg", "astronaut.png")
 """Source and target of the demonstration, taken out of packages by model-warmup."""
 SAMPLE_OPTIONS: Mapping[str, object] = {"source_face": "5"}
@@ -127,13 +129,31 @@ async def by_upload(
     _place(source.read_bytes(), folder / names["source"])
     _place(target.read_bytes(), folder / names["target"])
     _place(json.dumps({**names, "options": options}).encode(), folder / "demo.job.json")
+    heard = asyncio.get_running_loop().time() + HEARD_SECONDS
     while True:
         await asyncio.sleep(POLL_SECONDS)
-        services = (await client.status())["services"]
-        tell(", ".join(f"{name} {one['state']}" for name, one in services.items() if one["state"] != "asleep"))
-        for event in await client.events():
-            if (event["source"], event["id"]) not in before and _is_end(event):
-                return _finished(client, event["subject"])
+        status = await client.status()
+        tell(
+            ", ".join(f"{name} {one['state']}" for name, one in status["services"].items() if one["state"] != "asleep")
+        )
+        events = [event for event in await client.events() if (event["source"], event["id"]) not in before]
+        ended = {event["subject"]: _uploads(client, event["subject"]) for event in events if _is_end(event)}
+        ours = [job for job, folders in ended.items() if folder in folders]
+        refused = [job for job, folders in ended.items() if not folders]
+        if ours:
+            return _finished(client, ours[0])
+        if refused and status["idle"] and asyncio.get_running_loop().time() > heard:
+            _finished(client, refused[-1])
+
+
+def _uploads(client: Client, job: str) -> set[Path]:
+    """The folders in which a job's sources were put; empty for one that was refused before it was a job."""
+    bucket = Path(client.facts.watches[BUCKET])
+    try:
+        record = json.loads((bucket / "tenants" / TENANT / "jobs" / job / "job.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return set()
+    return {(bucket / source["key"]).parent for source in record["job"]["source"]}
 
 
 def _is_end(event: Mapping[str, Any]) -> bool:

@@ -48,11 +48,11 @@ class Machine:
                 doc["data"]["WAKESWAP_TENANTS"] = json.dumps(tenants or {"demo": {}})
         for change in changes:
             change(docs)
-        self._manifests = folder / "manifests.yaml"
-        self._manifests.write_text(yaml.safe_dump_all(docs))
+        self.manifests = folder / "manifests.yaml"
+        self.manifests.write_text(yaml.safe_dump_all(docs))
 
     def up(self) -> None:
-        command = [sys.executable, "-m", "infra.local", "up", "--overlay", str(self._manifests),
+        command = [sys.executable, "-m", "infra.local", "up", "--overlay", str(self.manifests),
                    "--state", str(self.state), "--idle", str(self._idle), "--port", "intake=0"]  # fmt: skip
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)

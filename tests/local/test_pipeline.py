@@ -251,3 +251,27 @@ def test_a_dead_letter_fails_once_and_can_be_replayed(
     one.until(lambda: [end["type"] for end in one.outcomes().values()] == [COMPLETED], 60)
     one.until(lambda: receiver.told[-1][0] == f"{job}.completed", 30)
     assert len(receiver.told) == 2
+
+
+@pytest.mark.timeout(200)
+def test_the_demo_waits_for_its_own_job_and_tells_its_own_fault(machine: Callable[..., Machine]) -> None:
+    """While a file from another day is refused first, and another job ends well before it."""
+    one = machine()
+    drop(one, 1)
+    (one.inbox / "old").mkdir()
+    shutil.copy(ROOT / "tests/data/image/svg_named.png", one.inbox / "old/source.png")
+    shutil.copy(FACE / "one_face.jpg", one.inbox / "old/target.jpg")
+    done = demo(one, FACE / "one_face.jpg", FACE / "same_face_twice.jpg")
+    assert done.returncode == 0, done.stderr
+    shown = Path(done.stdout.splitlines()[-1].removeprefix("result: "))
+    record = json.loads((one.objects / f"tenants/demo/jobs/{shown.stem}/job.json").read_text())
+    assert "/inbox/demo-" in record["job"]["source"][0]["key"]
+    refused = demo(one, FACE / "one_face.jpg", ROOT / "tests/data/image/svg_named.png")
+    assert refused.returncode == 1
+    assert "unsupported_media_type" in refused.stderr
+
+
+def demo(one: Machine, source: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "infra.local", "demo", str(source), str(target),
+               "--overlay", str(one.manifests), "--state", str(one.state)]  # fmt: skip
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=120)
