@@ -47,6 +47,8 @@ from tests.cold_start.test_import_budget import LIGHT_SECONDS, fresh
 from tests.local.machine import ROOT, Machine, Receiver
 
 ROUNDS = 3
+LIMIT_SECONDS = 45
+"""No further round begins later than this: a busy machine gets fewer."""
 WARM = 3
 """Warm tries in each round."""
 TENANT = "demo"
@@ -110,6 +112,11 @@ def import_cpu(stage: str) -> float:
     return median([float(fresh(IMPORT.format(stage=stage))) for _ in range(ROUNDS)])
 
 
+def rounds() -> Iterator[int]:
+    begun = time.monotonic()
+    return itertools.takewhile(lambda _: time.monotonic() < begun + LIMIT_SECONDS, range(ROUNDS))
+
+
 def fill_model_cache() -> None:
     environ = {**os.environ, "WAKESWAP_MODEL_CACHE": str(ROOT / ".wakeswap/models")}
     subprocess.run([sys.executable, "model-warmup/main.py", "--all"], cwd=ROOT, env=environ, check=True)
@@ -154,7 +161,7 @@ def measure_chain(folder: Path) -> tuple[Times, Sample]:
     with running(folder, idle=3) as machine:
         store = LocalStore(machine.objects)
         put_pictures(store)
-        for _ in range(ROUNDS):
+        for _ in rounds():
             machine.until(machine.asleep, 30)
             times.cold.append(whole_job(machine)[0])
             for _ in range(WARM):
@@ -201,7 +208,7 @@ def measure_stages(folder: Path, sample: Sample) -> dict[str, Times]:
     times = {name: Times() for name in (HELLO, *STAGES)}
     with running(folder, alone, idle=0.5) as machine:
         put_pictures(LocalStore(machine.objects))
-        for _ in range(ROUNDS):
+        for _ in rounds():
             for name, found in times.items():
                 machine.until(machine.asleep, 30)
                 found.cold.append(deliver(machine, name, sample))
@@ -264,7 +271,9 @@ def show(times: Mapping[str, Times], chain: Times, imports: Mapping[str, float])
         loaded = f"{imports[name]:14.2f}" if name in imports else ""
         print(f"{name:12}{numbers}{median(found.warm):8.3f}{loaded}")
     print(f"{'chain':12}{median(chain.cold):8.2f}{'':17}{median(chain.warm):8.3f}")
-    print(f"medians of {ROUNDS} cold and {ROUNDS * WARM} warm tries; {HELLO}: bare gunicorn and flask on this platform")
+    tries = len(chain.cold), len(times[HELLO].cold)
+    print(f"medians of {tries[0]} (chain) and {tries[1]} (stages) cold tries, {WARM} warm ones after each")
+    print(f"{HELLO} is the floor: bare gunicorn and flask; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
