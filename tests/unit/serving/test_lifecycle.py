@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ConfigError, ModelNotFoundError
+from shared.errors import ConfigError, GpuMemoryError, ModelError, ModelNotFoundError, WakeswapError
 from shared.serving import lifecycle
 from shared.serving.lifecycle import SETUP_FAILED, Lifecycle
 from tests.services.failing import main as failing
@@ -103,3 +103,15 @@ def test_a_deadline_ends_with_the_process() -> None:
     assert life.ends < float("inf")
     life.stop(at_once=True)
     until(lambda: life.run(lambda: 1) == 1)
+
+
+@pytest.mark.parametrize(("error", "times"), [(GpuMemoryError, 1), (ModelError, 0)])
+def test_an_error_that_spoils_the_process_has_it_replaced(error: type[WakeswapError], times: int) -> None:
+    replaced: list[bool] = []
+
+    def work() -> None:
+        raise error
+
+    with pytest.raises(error):
+        Lifecycle(100, replace=lambda: replaced.append(True)).run(work)
+    assert len(replaced) == times

@@ -1,0 +1,32 @@
+"""The GPU's checks on the CPU, with little work: what runs on a GPU once in a while is known to run at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.vision.runtime import Runtime
+from tests.gpu import checks
+from tests.standins.swappers import Build
+from tests.standins.world import StandIns
+
+LIGHT = Build()
+
+
+@pytest.fixture(scope="module")
+def cpu() -> Runtime:
+    return Runtime(threads=1)
+
+
+@pytest.mark.filterwarnings("ignore:`estimate` is deprecated:FutureWarning")
+def test_parity(cpu: Runtime, standins: StandIns) -> None:
+    pytest.importorskip("insightface", reason="insightface is not installed (tests/requirements-no-deps.txt)")
+    assert checks.parity(cpu, standins, LIGHT) == checks.Parity(crop=0, frame=1, beyond=0.0)
+
+
+def test_throughput(cpu: Runtime, standins: StandIns) -> None:
+    reached = checks.throughput(cpu, standins, checks.Load(LIGHT, frames=4, faces=2, threads=2))
+    assert 0.02 < reached < 5
+
+
+def test_batch_gain(cpu: Runtime, standins: StandIns) -> None:
+    assert checks.batch_gain(cpu, standins, LIGHT, rows=4, repeats=2) > 0.2
