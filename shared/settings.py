@@ -50,6 +50,12 @@ def _one_of(*allowed: str) -> Callable[[str], str]:
     return read
 
 
+def _flag(value: str) -> bool:
+    if value not in ("true", "false"):
+        raise ValueError("is neither true nor false")
+    return value == "true"
+
+
 def _store_url(value: str) -> str:
     if not re.fullmatch(r"file:.+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", value):
         raise ValueError("is neither file:<folder> nor s3://<bucket>[/<prefix>]")
@@ -98,6 +104,20 @@ class ModelSettings:
     """Catalogue name of the landmark model."""
     moderator: str = _env("WAKESWAP_MODERATOR", _text, "open_nsfw")
     """Catalogue name of the moderation model."""
+    embedder: str = _env("WAKESWAP_EMBEDDER", _text, "")
+    """Catalogue name of the face recogniser that finds faces by a reference picture. Empty: such jobs are rejected."""
+    refiner: str = _env("WAKESWAP_REFINER", _text, "")
+    """Catalogue name of a model that measures five points anew, more finely (`2dfan4`). Empty: none."""
+    occluder: str = _env("WAKESWAP_OCCLUDER", _text, "xseg_1")
+    """Catalogue name of the model behind the mask `occlusion`; loaded when a job first asks for it."""
+    parser: str = _env("WAKESWAP_PARSER", _text, "bisenet_resnet_34")
+    """Catalogue name of the model behind the mask `region`; loaded when a job first asks for it."""
+    device: str = _env("WAKESWAP_DEVICE", _one_of("cpu", "gpu", "gpu-preferred"), "cpu")
+    """Where models run: `cpu`; `gpu`, CUDA or the process is not ready; `gpu-preferred`, CUDA where there is one."""
+    tensorrt: bool = _env("WAKESWAP_TENSORRT", _flag, False)
+    """Run models through TensorRT, or the process is not ready; needs WAKESWAP_DEVICE=gpu. `true` or `false`."""
+    batch_elements: int = _env("WAKESWAP_BATCH_ELEMENTS", _whole(0, 10**9), 0)
+    """Most input numbers of one run of a model, which bounds its memory. 0: 1048576 on a CPU, 4194304 on a GPU."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,9 @@ def test_every_variable_reaches_its_field() -> None:
         "WAKESWAP_MODEL_BUCKET": "file:/models",
         "WAKESWAP_CONCURRENCY": "4",
         "WAKESWAP_TIMEOUT_SECONDS": "60",
+        "WAKESWAP_DEVICE": "gpu",
+        "WAKESWAP_TENSORRT": "true",
+        "WAKESWAP_BATCH_ELEMENTS": "7000",
         "WAKESWAP_LOG_LEVEL": "DEBUG",
         "WAKESWAP_TENANTS": '{"demo": {}}',
         "PORT": "80",
@@ -35,6 +38,7 @@ def test_every_variable_reaches_its_field() -> None:
     assert read.store.url == "s3://bucket/pre/fix"
     assert read.models.cache == Path("/cache")
     assert read.models.bucket == "file:/models"
+    assert (read.models.device, read.models.tensorrt, read.models.batch_elements) == ("gpu", True, 7000)
     assert (read.serving.concurrency, read.serving.timeout_seconds, read.serving.port) == (4, 60, 80)
     assert read.serving.sink.startswith("http://broker-ingress")
     assert read.serving.log_level == "DEBUG"
@@ -55,6 +59,9 @@ def test_empty_variables_and_variables_of_others_do_not_matter() -> None:
         ("WAKESWAP_STORE_URL", "s3://Bucket"),
         ("WAKESWAP_STORE_URL", "file:"),
         ("WAKESWAP_MODEL_BUCKET", "http://models"),
+        ("WAKESWAP_DEVICE", "cuda"),
+        ("WAKESWAP_TENSORRT", "1"),
+        ("WAKESWAP_BATCH_ELEMENTS", "-1"),
         ("WAKESWAP_CONCURRENCY", "0"),
         ("WAKESWAP_CONCURRENCY", "1.5"),
         ("WAKESWAP_CONCURRENCY", "٣"),
