@@ -25,6 +25,10 @@ class Models(Protocol):
         """The loaded adapter of a catalogue entry, loading it on first use. `protocol` is what it must satisfy."""
         ...
 
+    def chosen(self, role: str) -> str:
+        """Catalogue name of the model that this installation uses for a role; empty: none."""
+        ...
+
     def warm(self, *names: str) -> None:
         """Load these and run one sample through each."""
         ...

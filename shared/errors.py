@@ -215,6 +215,13 @@ class ContentRefusedError(RejectedError):
     title = "Refused by moderation"
 
 
+class UnusableOptionError(RejectedError):
+    """An option in its range that the job's model cannot honour; `context["field"]` names it."""
+
+    code = "unusable_option"
+    title = "The model cannot do what an option asks for"
+
+
 class UnknownModelError(RejectedError):
     """A job asks for a model that the catalogue does not have, or has for another role."""
 

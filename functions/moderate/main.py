@@ -17,7 +17,10 @@ def setup(ctx: SetupContext) -> None:
 def handle(event: Job, ctx: Context) -> Job:
     moderator = ctx.models.get("moderator", Moderator)  # type: ignore[type-abstract]
     policy = ctx.tenant.policy
-    for role, ref in [*(("source", ref) for ref in event.source), ("target", event.target)]:
+    pictures = [*(("source", ref) for ref in event.source), ("target", event.target)]
+    if event.reference is not None:
+        pictures.append(("reference", event.reference))
+    for role, ref in pictures:
         picture = decode(ctx.storage.load(ref), Limits(max_pixels=policy.max_pixels))
         score = moderator.score(picture.pixels)
         ctx.log.info("moderated", extra={"picture": role, "score": round(score, 3)})

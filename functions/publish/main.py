@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from shared.context import Context
-from shared.events.payloads import Media, Result
+from shared.events.payloads import Face, Media, Result, Size
 from shared.imaging.codec import Picture, encode, output_format
+from shared.imaging.reduce import reduce
+from shared.vision.sizing import Extent, result_size
 
 
 def handle(event: Media, ctx: Context) -> Result:
     options, target = event.request.options, event.request.target
     pixels = np.load(io.BytesIO(ctx.storage.load(event.pixels)))
+    made = Extent(pixels.shape[1], pixels.shape[0])
+    sent = Extent(event.size.width, event.size.height) if event.size else made
+    size = result_size(made, sent, options.client, ctx.tenant.policy.max_output)
     wanted = output_format(options.format, target.content_type.removeprefix("image/"))
     alpha = np.ascontiguousarray(pixels[..., 3]) if pixels.shape[2] == 4 else None
-    picture = Picture(np.ascontiguousarray(pixels[..., :3]), alpha, wanted)
+    picture = reduce(Picture(np.ascontiguousarray(pixels[..., :3]), alpha, wanted), *size)
     data, content_type = encode(picture, wanted, options.quality)
     name = f"{event.job}.{wanted.replace('jpeg', 'jpg')}"
     image = ctx.storage.publish(name, data, content_type)
@@ -25,11 +31,19 @@ def handle(event: Media, ctx: Context) -> Result:
     return Result(
         job=event.job,
         image=image,
-        width=pixels.shape[1],
-        height=pixels.shape[0],
-        faces=event.faces,
+        width=size.width,
+        height=size.height,
+        faces=tuple(_scaled(face, size.width / sent.width, size.height / sent.height) for face in event.faces),
         link=ctx.storage.link(image, seconds, name),
         expires=(datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="seconds"),
         origin=event.request.origin,
+        resized_from=Size(*made) if size != made else None,
         source_faces=event.source_faces,
     )
+
+
+def _scaled(face: Face, x: float, y: float) -> Face:
+    if (x, y) == (1, 1):
+        return face
+    left, top, width, height = (round(v, 2) for v in (face.x * x, face.y * y, face.width * x, face.height * y))
+    return replace(face, x=left, y=top, width=width, height=height)

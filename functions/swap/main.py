@@ -1,4 +1,4 @@
-"""Replace each detected face in the target with the source identity: Faces -> Media."""
+"""Replace each detected face in the target with its source's identity: Faces -> Media."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import io
 
 import numpy as np
 
+from functions.swap.choices import maskers_of, swap_options
+from functions.swap.identities import Identities
 from shared.context import Context, SetupContext
-from shared.events.payloads import Faces, Media, ObjectRef
-from shared.imaging.codec import Picture, decode
+from shared.errors import InvalidOptionError, UnusableOptionError
+from shared.events.payloads import Faces, Media, Size
+from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
-from shared.vision.protocols import SourceFace, SwapOptions, Swapper, Target
+from shared.vision import measured
+from shared.vision.protocols import Swapper, Target
 
 
 def setup(ctx: SetupContext) -> None:
@@ -18,29 +22,27 @@ def setup(ctx: SetupContext) -> None:
 
 
 def handle(event: Faces, ctx: Context) -> Media:
-    job = event.request
-    swapper = ctx.models.get(job.options.swapper, Swapper)  # type: ignore[type-abstract]
-    with np.load(io.BytesIO(ctx.storage.load(event.landmarks))) as landmarks:
-        source_mesh, target_meshes = landmarks["source"], landmarks["target"]
-    source = SourceFace(_open(job.source[event.source], ctx).pixels, source_mesh)
-    identity = swapper.prepare([source])
-    target = _open(job.target, ctx)
+    job, options = event.request, event.request.options
+    swapper = ctx.models.get(options.swapper, Swapper)  # type: ignore[type-abstract]
+    maskers = maskers_of(options, ctx)
+    sources, faces = measured.read(ctx.storage.load(event.landmarks))
+    chosen = Identities(event, sources, swapper, ctx).of_targets()
+    target = decode(ctx.storage.load(job.target), Limits(max_pixels=ctx.tenant.policy.max_pixels))
     ctx.deadline.check()
-    options = SwapOptions(eyes=job.options.eyes, shape=job.options.shape)
-    swapper.swap(target.pixels, [Target(mesh, identity) for mesh in target_meshes], options)
+    targets = [Target(faces.meshes[index], identity, faces.five(index)) for index, identity in enumerate(chosen)]
+    try:
+        swapper.swap(target.pixels, targets, swap_options(options), maskers)
+    except InvalidOptionError as error:  # in its range, and still nothing that this model can do
+        raise UnusableOptionError(error.detail, context=error.context) from error
     pixels = target.pixels if target.alpha is None else np.dstack([target.pixels, target.alpha])
     data = io.BytesIO()
     np.save(data, pixels)
-    ref = ctx.storage.save("pixels.npy", data.getvalue(), "application/octet-stream")
     return Media(
         job=event.job,
         request=job,
-        pixels=ref,
+        pixels=ctx.storage.save("pixels.npy", data.getvalue(), "application/octet-stream"),
         faces=event.target_faces,
+        size=Size(pixels.shape[1], pixels.shape[0]),
         landmarks=event.landmarks,
         source_faces=event.source_faces or (event.source_face,),
     )
-
-
-def _open(ref: ObjectRef, ctx: Context) -> Picture:
-    return decode(ctx.storage.load(ref), Limits(max_pixels=ctx.tenant.policy.max_pixels))

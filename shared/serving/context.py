@@ -84,6 +84,9 @@ class LazyModels:
     def get(self, name: str, protocol: type[A]) -> A:
         return self._registry().get(name, protocol)
 
+    def chosen(self, role: str) -> str:
+        return self._registry().chosen(role)
+
     def warm(self, *names: str) -> None:
         self._registry().warm(*names)
 
@@ -111,6 +114,9 @@ class JobModels:
 
     def get(self, name: str, protocol: type[A]) -> A:
         return self.models.under(self.policy).get(name, protocol)
+
+    def chosen(self, role: str) -> str:
+        return self.models.chosen(role)
 
     def warm(self, *names: str) -> None:
         self.models.warm(*names)

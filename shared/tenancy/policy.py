@@ -17,6 +17,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "max_pixels": (1, 200_000_000),
     "max_bytes": (1, 1_000_000_000),
     "link_seconds": (60, 604_800),
+    "max_output": (240, 16_384),
 }
 """Both ends allowed; what the numbers mean stands at the fields of Policy."""
 

@@ -34,6 +34,9 @@ class Policy:
     """Largest uploaded file."""
     link_seconds: int = 3600
     """How long a result's link works, 60..604800 (the longest a presigned link can)."""
+    max_output: int = 16_384
+    """Largest result in lines of a 16:9 frame, either way up, 240..16384: 2160 is 4K (3840 x 2160), and no picture
+    taken in has more than 16384. What an upscaler made is never larger than 4K, unless the target was."""
     licences: str = "commercial-only"
     """Models that a job may ask for: `commercial-only`, `research` (also non-commercial ones) or `any` (also those
     whose terms are not known)."""

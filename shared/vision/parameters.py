@@ -49,10 +49,10 @@ class Parameters:
     def channels(self, name: str) -> NDArray[np.float64]:
         """[3], red, green, blue: `name`, or `name`_r, `name`_g and `name`_b where they differ."""
         if name in self._values:
-            return np.full(3, self._number(name))
-        return np.array([self._number(f"{name}_{channel}") for channel in _CHANNELS])
+            return np.full(3, self.number(name))
+        return np.array([self.number(f"{name}_{channel}") for channel in _CHANNELS])
 
-    def _number(self, name: str) -> float:
+    def number(self, name: str) -> float:
         value = self._value(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._error(name, "a number")

@@ -159,6 +159,14 @@ class Masker(Adapter, Protocol):
         ...
 
 
+class Occluder(Masker, Protocol):
+    """A masker that tells what lies over a face: hands, hair, glasses."""
+
+
+class Parser(Masker, Protocol):
+    """A masker that tells skin and features from the rest of a head."""
+
+
 class Embedder(Adapter, Protocol):
     def embed(self, image: Image, points: Sequence[Floats]) -> Floats:
         """float32 [n, 512], raw as the network gives it, one row per refined five-point set [5, 2]."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-LINES: Mapping[str, int] = {"mobile": 720, "web": 1080, "original": 0}
-"""Shorter side of a 16:9 frame by the kind of client; 0: no limit."""
+LINES: Mapping[str, int] = {"mobile": 720, "web": 1080, "original": 16_384}
+"""Shorter side of a 16:9 frame by the kind of client; no picture taken in has more than the last."""
 MOST_ENLARGED = 2160
 """4K: what an upscaler made is never larger, unless the target itself was."""
 
@@ -23,9 +23,7 @@ class Extent(NamedTuple):
 
 def fitted(size: Extent, lines: int) -> Extent:
     """The largest size of the same shape that fits a 16:9 frame of so many lines, upright or on its side; at most
-    `size` itself. 0 lines: no limit."""
-    if lines == 0:
-        return size
+    `size` itself."""
     longer, shorter = max(size), min(size)
     ratio = min(Fraction(1), Fraction(lines, shorter), Fraction(lines * 16, 9 * longer))
     return Extent(*(max(1, round(side * ratio)) for side in size))
@@ -35,7 +33,7 @@ def result_size(made: Extent, target: Extent, client: str, most_lines: int) -> E
     """What the published picture measures.
 
     made: what there is to publish; larger than `target`, the picture that was sent, only after an upscaler.
-    client: key of LINES. most_lines: the tenant's limit, 0 for none. Neither side is ever larger than made.
+    client: key of LINES. most_lines: the tenant's limit. Neither side is ever larger than made.
     """
     size = made
     if made.width > target.width or made.height > target.height:

@@ -284,6 +284,9 @@ class Swapped:
         part = self.parts.get(name) or self.models.get(name, protocol)
         return cast("A", part)
 
+    def chosen(self, role: str) -> str:
+        return self.models.chosen(role)
+
     def warm(self, *names: str) -> None: ...
 
 

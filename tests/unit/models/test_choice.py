@@ -11,7 +11,7 @@ from shared.models import catalog
 from shared.models.choice import TenantModels
 from shared.tenancy.licences import ALLOWED, allows
 from shared.tenancy.tenant import Policy
-from shared.vision.protocols import Detector, Masker, Swapper
+from shared.vision.protocols import Detector, Occluder, Swapper
 
 A = TypeVar("A")
 
@@ -101,7 +101,7 @@ def test_a_model_of_another_role_is_unknown_in_this_one(name: str) -> None:
     models, _ = view("any")
     with pytest.raises(UnknownModelError, match="no swapper"):
         models.get(name, Swapper)  # type: ignore[type-abstract]
-    models.get("xseg_1", Masker)  # type: ignore[type-abstract]
+    models.get("xseg_1", Occluder)  # type: ignore[type-abstract]
 
 
 def test_what_the_operator_chose_for_a_role_is_not_asked_about() -> None:
