@@ -22,12 +22,13 @@ _TOUCHED = 20
 def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubles) -> None:
     """Lay `crop` [side, side, 3] over `frame` [h, w, 3] in place; matrix [2, 3], frame to crop.
 
-    Within 1 level of INSwapper.get(..., paste_back=True), 2 where large faces make it sum large Gaussians in another
-    order. A crop beyond the frame changes nothing (there: ValueError).
+    Within 1 level of INSwapper.get(..., paste_back=True), since positions in a part of the frame round otherwise; at
+    800 px a rare 2. A crop beyond the frame changes nothing (there: ValueError).
+    An enlarged crop fades out over a whole crop pixel beyond its edge, and the mask's size is counted up to there.
     """
     side, back = crop.shape[0], invert(matrix)
-    corners = np.array([[0, 0], [side - 1, 0], [side - 1, side - 1], [0, side - 1]], np.float64)
-    box = region(corners @ back[:, :2].T + back[:, 2], frame.shape, 2)
+    corners = np.array([[-1, -1], [side, -1], [side, side], [-1, side]], np.float64)
+    box = region(corners @ back[:, :2].T + back[:, 2], frame.shape, 1)
     x0, y0, x1, y1 = box
     if x1 <= x0 or y1 <= y0:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import cv2
 import numpy as np
@@ -12,6 +13,7 @@ from shared.imaging.geometry import invert
 from shared.imaging.masks import box_mask
 from shared.imaging.paste import paste
 from shared.imaging.paste_exact import paste_exact
+from shared.vision.templates import TEMPLATES
 
 CHANCE = np.random.default_rng(5)
 
@@ -152,12 +154,12 @@ def test_a_large_crop_does_not_alias_in_a_small_place(size: int) -> None:
     """Bilinear sampling of a 1024 px crop in 120 px would show one pixel of 70."""
     squares = (np.indices((1024, 1024)).sum(axis=0) % 2 * 255).astype(np.uint8)
     crop = np.dstack([squares] * 3)
-    frame = np.zeros((360, 360, 3), np.uint8)
-    matrix = placed(1024, 180.4, 180.9, size, 11)
+    frame = np.zeros((80, 90, 3), np.uint8)
+    matrix = placed(1024, 44.4, 39.9, size, 11)
     paste(frame, crop, np.ones((1024, 1024), np.float32), matrix)
-    naive = cv2.warpAffine(crop, matrix, (360, 360), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
-    want = supersampled(crop, matrix, (360, 360))
-    middle = np.s_[140:220, 140:220]
+    naive = cv2.warpAffine(crop, matrix, (90, 80), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
+    want = supersampled(crop, matrix, (90, 80))
+    middle = np.s_[10:70, 15:75]
     assert np.abs(frame[middle] - want[middle]).max() < 6
     assert np.abs(naive[middle] - want[middle]).max() > 60
 
@@ -178,6 +180,41 @@ def test_exact_darkens_as_the_original_does() -> None:
     difference = (frame.astype(int) - before)[90:218, 80:208]
     assert difference.max() == 0
     assert difference.min() < 0
+
+
+class Fixed:
+    """Stands for insightface's session: every run gives this crop."""
+
+    def __init__(self, crop: np.ndarray) -> None:
+        self.planes = crop[None, :, :, ::-1].transpose(0, 3, 1, 2).astype(np.float32) / 255
+
+    def run(self, outputs: object, feeds: object) -> list[np.ndarray]:
+        return [self.planes]
+
+
+class Face(dict[str, np.ndarray]):
+    __getattr__ = dict.__getitem__
+
+
+@pytest.mark.parametrize(
+    ("size", "x", "y"), [(60, 200, 150), (133, 610, 20), (250, 300, 260), (700, 380, 300), (760, 0, 470)]
+)
+def test_exact_is_insightfaces_own_paste(size: float, x: float, y: float) -> None:
+    from insightface.model_zoo.inswapper import INSwapper
+
+    frame = soft(480, 640)
+    peer = INSwapper.__new__(INSwapper)  # its constructor reads a model file
+    peer.emap, peer.input_size, peer.input_mean, peer.input_std = np.eye(512, dtype=np.float32), (128, 128), 0.0, 255.0
+    peer.session, peer.input_names, peer.output_names = Fixed(noise(128, 128)), ["target", "source"], ["output"]
+    back = invert(placed(128, x, y, size, 12))
+    face = Face(kps=(TEMPLATES["arcface_128"] * 128 @ back[:, :2].T + back[:, 2]).astype(np.float32))
+    face["normed_embedding"] = np.full(512, 512**-0.5, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # insightface's call of scikit-image
+        crop, matrix = peer.get(frame, face, face, paste_back=False)
+        theirs = peer.get(frame, face, face)
+    paste_exact(frame, np.ascontiguousarray(crop), matrix)
+    assert changed(theirs, frame) <= 1
 
 
 def test_a_map_that_leads_nowhere_is_told() -> None:
