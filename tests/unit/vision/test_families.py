@@ -25,7 +25,6 @@ EVERY = sorted(FAMILIES)
 EMBEDDING = [name for name in EVERY if len(FAMILIES[name].source) == 1]
 BGR = (10, 20, 200)
 """One colour for a whole frame: its crop is that colour, wherever the face is."""
-HALF = SwapOptions(mask_blur=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +267,7 @@ def test_faces_of_a_frame_share_one_run_and_come_out_as_one_by_one(
     found = portrait("t1")
     runtime = RecordingRuntime()
     swapper = standins.swapper(name, runtime)
-    targets = [Target(f.mesh, row(swapper, seed)) for seed, f in enumerate(found.faces[:4])]
+    targets = [Target(f.mesh, row(swapper, seed)) for seed, f in enumerate(found.faces[:3])]
     together = swapper.swapped(found.image, targets, SwapOptions()).pictures
     assert len(runtime.sessions[name].fed) == 1
     for target, picture in zip(targets, together, strict=True):
@@ -386,7 +385,7 @@ def test_a_face_that_is_nowhere_changes_nothing_and_others_are_swapped(
     assert (frame != noise()).any()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", ["inswapper", "ghost", "blendswap"])
 @pytest.mark.parametrize("size", [18.0, 1500.0])
 def test_tiny_and_huge_faces(name: str, size: float, standins: StandIns, runtime: Runtime) -> None:
     swapper = standins.swapper(name, runtime)
