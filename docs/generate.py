@@ -85,7 +85,9 @@ def settings_page() -> str:
 
 def _setting(item: Field[Any], docs: dict[str, str]) -> tuple[str, ...]:
     secret = "**Secret.** " if item.metadata["secret"] else ""
-    return code(item.metadata["variable"]), code(item.metadata["default"]), secret + docs[item.name]
+    default = item.metadata["default"]
+    shown = json.dumps(default) if isinstance(default, bool) else default
+    return code(item.metadata["variable"]), code(shown), secret + docs[item.name]
 
 
 # events

@@ -117,7 +117,7 @@ class ModelSettings:
     tensorrt: bool = _env("WAKESWAP_TENSORRT", _flag, False)
     """Run models through TensorRT, or the process is not ready; needs WAKESWAP_DEVICE=gpu. `true` or `false`."""
     batch_elements: int = _env("WAKESWAP_BATCH_ELEMENTS", _whole(0, 10**9), 0)
-    """Most input numbers of one run of a model, which bounds its memory. 0: 1048576 on a CPU, 4194304 on a GPU."""
+    """Most input numbers of one run of a model, which bounds its memory. 0: the device's own, few on a CPU."""
 
 
 @dataclass(frozen=True)
