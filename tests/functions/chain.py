@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar, cast
 
 from functions.detect import main as detect
 from functions.enhance import main as enhance
@@ -20,6 +22,7 @@ from shared.storage.local import LocalStore
 from shared.storage.scoped import TenantStore
 from shared.tenancy.tenant import Tenant
 
+A = TypeVar("A")
 JOB = "0b7e4a4e-0000-4000-8000-000000000001"
 
 
@@ -51,6 +54,24 @@ class StageContext:
     )
     metrics: Metrics = field(default_factory=Counters)
     deadline: Deadline = field(default_factory=Clock)
+
+
+@dataclass
+class Parts:
+    """The registry with other parts in place of some, and with other models chosen for some roles."""
+
+    models: Models
+    parts: Mapping[str, object]
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    def get(self, name: str, protocol: type[A]) -> A:
+        part = self.parts.get(name) or self.models.get(name, protocol)
+        return cast("A", part)
+
+    def chosen(self, role: str) -> str:
+        return self.roles.get(role, "") or self.models.chosen(role)
+
+    def warm(self, *names: str) -> None: ...
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,39 +15,15 @@ from PIL import Image
 from functions.enhance import main as enhance
 from shared.errors import ImageTooLargeError, InvalidCloudEventError
 from shared.events.payloads import Media
-from shared.models import catalog
 from shared.models.cache import ModelCache
 from shared.models.registry import ModelRegistry
 from shared.vision.runtime import Runtime
 from tests.functions.chain import Chain
 from tests.standins import enhancers, upscalers
+from tests.standins.tables import cache_over, table, with_tables
 
 FACE = Path(__file__).parents[1] / "data" / "face"
 UPSCALER = upscalers.FAMILIES["real_esrgan_x2"]
-
-
-def table(name: str, role: str, adapter: str, path: Path, parameters: dict[str, object]) -> str:
-    data = path.read_bytes()
-    numbers = "\n".join(
-        f"{key} = {value!r}".replace("'", '"').replace("True", "true") for key, value in parameters.items()
-    )
-    return (
-        f"""
-        [models.{name}]
-        role = "{role}"
-        adapter = "{adapter}"
-        vendor = "tests"
-        licence = "Apache-2.0"
-        commercial = "yes"
-        [models.{name}.files.model]
-        name = "{path.name}"
-        size = {len(data)}
-        sha256 = "{hashlib.sha256(data).hexdigest()}"
-        sources = ["file:{path}"]
-        [models.{name}.parameters]
-    """.replace("        ", "")
-        + numbers
-    )
 
 
 @pytest.fixture(scope="session")
@@ -62,22 +37,12 @@ def registry(model_cache: ModelCache, tmp_path_factory: pytest.TempPathFactory) 
         "twice": upscalers.build(folder / "c", UPSCALER)["model"],
     }
     restorer, tiled = "shared.vision.enhancer.restorer:Restorer", "shared.vision.upscaler.tiled:Tiled"
-    text = "\n".join(
-        [
-            table("bright", "enhancer", restorer, files["bright"], dict(gfpgan)),
-            table("weighted", "enhancer", restorer, files["weighted"], dict(codeformer)),
-            table("twice", "upscaler", tiled, files["twice"], dict(UPSCALER)),
-        ]
-    )
-    (folder / "standins.toml").write_text(text)
-    default = catalog.default()
-    models = {**default.models, **catalog.load(folder / "standins.toml").models}
-    cache = ModelCache(folder / "cache")
-    for path in model_cache.root.iterdir():
-        if path.is_dir() and not path.name.startswith("."):
-            (cache.root / path.name).parent.mkdir(parents=True, exist_ok=True)
-            (cache.root / path.name).symlink_to(path)
-    return ModelRegistry(replace(default, models=models), cache, Runtime(threads=2))
+    tables = [
+        table("bright", "enhancer", restorer, {"model": files["bright"]}, gfpgan),
+        table("weighted", "enhancer", restorer, {"model": files["weighted"]}, codeformer),
+        table("twice", "upscaler", tiled, {"model": files["twice"]}, UPSCALER),
+    ]
+    return ModelRegistry(with_tables(folder, tables), cache_over(folder, model_cache), Runtime(threads=2))
 
 
 @pytest.fixture

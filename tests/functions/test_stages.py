@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar, cast
 
 import cv2
 import numpy as np
@@ -36,9 +35,8 @@ from shared.tenancy.tenant import Policy, Tenant
 from shared.vision.geometry import five_points
 from shared.vision.protocols import Detection, Detector, Floats, Landmarks
 from shared.vision.protocols import Image as Pixels
-from tests.functions.chain import Chain
+from tests.functions.chain import Chain, Parts
 
-A = TypeVar("A")
 FACE = Path(__file__).parents[1] / "data" / "face"
 IMAGE = Path(__file__).parents[1] / "data" / "image"
 
@@ -274,23 +272,6 @@ def test_face_02_which_face_is_swapped(chain: Chain, astronaut: Path) -> None:
 
 
 @dataclass
-class Swapped:
-    """The registry with other parts in place of some."""
-
-    models: Models
-    parts: dict[str, object]
-
-    def get(self, name: str, protocol: type[A]) -> A:
-        part = self.parts.get(name) or self.models.get(name, protocol)
-        return cast("A", part)
-
-    def chosen(self, role: str) -> str:
-        return self.models.chosen(role)
-
-    def warm(self, *names: str) -> None: ...
-
-
-@dataclass
 class Shuffled:
     """A detector that tells its faces in another order."""
 
@@ -312,7 +293,7 @@ def test_face_02_the_detectors_order_changes_no_byte(
     detector = registry.get("detector", Detector)  # type: ignore[type-abstract]
     written = set()
     for order in range(3):
-        chain = Chain(tmp_path / str(order), Swapped(registry, {"detector": Shuffled(detector, order)}))
+        chain = Chain(tmp_path / str(order), Parts(registry, {"detector": Shuffled(detector, order)}))
         written.add(chain.run(astronaut, FACE / "three_faces_small_mid_large.jpg", format="png", faces=faces)[1])
     assert len(written) == 1
 
@@ -370,7 +351,7 @@ def test_face_05_a_box_that_leaves_the_picture_is_clipped(chain: Chain, registry
     scale = 105 / np.ptp(mesh[:, 0])
     moved = ((mesh - corner) * scale + np.array([-35, 30, 0])).astype(np.float32)
     stub = Stub(np.array([-35, 30, 70, 150], np.float32), moved)
-    seen = Chain(chain.root, Swapped(registry, {"detector": stub, "landmarker": stub}))
+    seen = Chain(chain.root, Parts(registry, {"detector": stub, "landmarker": stub}))
     result, data = seen.run(astronaut, FACE / "one_face.jpg", format="png")
     (face,) = result.faces
     assert (face.x, face.y, face.width, face.height) == (-35, 30, 105, 120)
