@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from shared.errors import ModelInvalidError
+from shared.models import catalog
 from shared.vision.detector.looking import OneLook
 from shared.vision.detector.scrfd import Scrfd
 from shared.vision.detector.suppression import strongest
@@ -20,9 +21,7 @@ from shared.vision.runtime import Runtime
 from tests.standins import detectors
 from tests.standins.detectors import STRIDES, YUNET, Array
 
-SCRFD: Mapping[str, Parameter] = {"size": 640, "mean": 127.5, "std": 128.0, "colour": "rgb", "score": 0.2}
-YOLO: Mapping[str, Parameter] = {"size": 640, "mean": 0.0, "std": 255.0, "colour": "rgb", "score": 0.2}
-YU: Mapping[str, Parameter] = {"size": 640, "mean": 0.0, "std": 1.0, "colour": "bgr", "score": 0.2}
+SCRFD, YOLO, YU = (catalog.default().model(name).parameters for name in ("scrfd", "yoloface", "yunet"))
 NAMES = [f"{kind}_{stride}" for kind in ("score", "box", "point") for stride in STRIDES]
 CORNERS = np.arange(10, dtype=np.float32) / 4
 
@@ -173,6 +172,16 @@ def test_a_graph_of_another_kind_is_refused(tmp_path: Path, runtime: Runtime) ->
     small = detectors.grids(320, 2, (1, 4, 10), batch=False)
     with pytest.raises(ModelInvalidError):
         scrfd(tmp_path, runtime, small).detect(blank())
+
+
+def test_the_tables_are_those_of_the_families() -> None:
+    """Levels as the networks were trained with them: InsightFace's, YOLOv8's, OpenCV's."""
+    known = catalog.default()
+    assert known.model("retinaface").parameters == known.model("scrfd").parameters
+    levels = [(table["mean"], table["std"], table["colour"]) for table in (SCRFD, YOLO, YU)]
+    assert levels == [(127.5, 128.0, "rgb"), (0.0, 255.0, "rgb"), (0.0, 1.0, "bgr")]
+    for name, family in (("retinaface", Scrfd), ("scrfd", Scrfd), ("yoloface", YoloFace), ("yunet", YuNet)):
+        assert known.model(name).adapter == f"{family.__module__}:{family.__name__}"
 
 
 def test_yoloface_by_hand(tmp_path: Path, runtime: Runtime) -> None:

@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 
 from shared.errors import InvalidCloudEventError
+from shared.models import catalog
 from shared.vision import measured
 from shared.vision.geometry import alignment, five_of_68, five_points, pose_of
 from shared.vision.landmarker import fan
 from shared.vision.landmarker.fan import Fan
 from shared.vision.measured import Measured
-from shared.vision.protocols import Floats, FoundFace, Image, ModelAssets, Parameter, SourceFace, SparseLandmarks
+from shared.vision.protocols import Floats, FoundFace, Image, ModelAssets, SourceFace, SparseLandmarks
 from shared.vision.runtime import Runtime
 from tests.standins import detectors
 
 from .conftest import Portrait
 
-NUMBERS: Mapping[str, Parameter] = {"size": 256, "mean": 0.0, "std": 255.0, "colour": "rgb"}
+NUMBERS = catalog.default().model("2dfan4").parameters
 GRID = np.stack([np.linspace(8, 56, 68), np.linspace(56, 8, 68)], axis=1).astype(np.float32)
 
 
