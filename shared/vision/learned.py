@@ -118,7 +118,7 @@ class LearnedSwapper(ABC):
 
     def _run(self, crops: Sequence[Crop], rows: Floats, factor: int) -> Image:
         """All tiles of all faces in one batch: n crops of k s a side and rows [n, ...] -> [n, k s, k s, 3]."""
-        tiles = np.concatenate([split(crop.pixels, factor) for crop in crops])
+        tiles = _together([split(crop.pixels, factor) for crop in crops])
         feeds = {"target": self._pixels.planes(tiles), "source": np.repeat(rows, factor * factor, axis=0)}
         (planes,) = self._model.run(feeds, self._outputs)
         if not np.isfinite(np.vdot(planes, planes)):  # ten times as fast as looking at each
@@ -126,7 +126,7 @@ class LearnedSwapper(ABC):
         if self._exact:
             planes = np.floor(planes * np.float32(255)) / np.float32(255)
         pictures = self._pixels.levels(planes).reshape(len(crops), factor * factor, self.size, self.size, 3)
-        return np.stack([join(face, factor) for face in pictures])
+        return _together([join(face, factor)[None] for face in pictures])
 
     def _factor(self, boost: int) -> int:
         """How many of the model's own crops go side by side into a boosted one."""
@@ -135,6 +135,11 @@ class LearnedSwapper(ABC):
             allowed = f"a multiple of {self.size} up to {_LARGEST_BOOST}"
             raise InvalidOptionError(f"boost: {boost} is not {allowed} ({self.name}).", context={"field": "boost"})
         return side // self.size
+
+
+def _together(parts: Sequence[Image]) -> Image:
+    """Along the first axis; a single one as it is, for a boosted face is megabytes."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _shows(crop: Crop, frame: Image) -> bool:
