@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.imaging.geometry import Doubles, invert
+from shared.imaging.geometry import Doubles, invert, outline
 from shared.imaging.warp import bilinear, moved, pieces, sample, shrink, tile
 
 Frame = NDArray[np.uint8]
@@ -42,9 +42,7 @@ def paste(frame: Frame, crop: NDArray[np.uint8] | Plane, mask: Plane, matrix: Do
 
 def _tiles(side: int, matrix: Doubles, most: int, shape: tuple[int, ...]) -> Iterator[tuple[int, int, int, int]]:
     """x, y, width and height of the pieces that cover the crop's place, as far as they touch the frame."""
-    corners = np.array([[-1, -1], [side, -1], [side, side], [-1, side]], np.float64)
-    back = invert(matrix)
-    places = corners @ back[:, :2].T + back[:, 2]
+    places = outline(side, side, invert(matrix), 1)
     x0, y0 = np.floor(places.min(axis=0)).astype(int).tolist()
     x1, y1 = np.ceil(places.max(axis=0)).astype(int).tolist()
     for y, height in pieces(y0, y1 + 1, most, shape[0]):

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.imaging.geometry import Doubles, invert, region
+from shared.imaging.geometry import Doubles, invert, outline, region
 
 _TOUCHED = 20
 """A frame pixel with this share (of 255) of a crop pixel counts as covered whole."""
@@ -26,9 +26,8 @@ def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubl
     800 px a rare 2. A crop beyond the frame changes nothing (there: ValueError).
     An enlarged crop fades out over a whole crop pixel beyond its edge, and the mask's size is counted up to there.
     """
-    side, back = crop.shape[0], invert(matrix)
-    corners = np.array([[-1, -1], [side, -1], [side, side], [-1, side]], np.float64)
-    box = region(corners @ back[:, :2].T + back[:, 2], frame.shape, 1)
+    side = crop.shape[0]
+    box = region(outline(side, side, invert(matrix), 1), frame.shape, 1)
     x0, y0, x1, y1 = box
     if x1 <= x0 or y1 <= y0:
         return

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.imaging.geometry import Doubles, region
+from shared.imaging.geometry import Doubles, outline, region
 
 A = TypeVar("A", NDArray[np.uint8], NDArray[np.float32])
 
@@ -23,8 +23,8 @@ _SHARP = 1.1
 _DENSEST = 4
 """Samples across an output pixel. Averaging squares first is cheaper and softer: only what shrinks more is."""
 _TILE = 256
-"""Side, in samples, of the pieces in which pictures are worked on: their few float arrays stay in a core's cache, and
-no memory is asked of the system."""
+"""Side, in samples, of the pieces in which pictures are worked on: their few arrays stay in a core's cache, and no
+memory is asked of the system."""
 
 
 def warp(image: NDArray[np.uint8], back: Doubles, size: tuple[int, int]) -> NDArray[np.uint8]:
@@ -36,13 +36,12 @@ def warp(image: NDArray[np.uint8], back: Doubles, size: tuple[int, int]) -> NDAr
     if density(back) == 1:
         return bilinear(image, back, size)
     small, into = shrink(*_seen(image, back, size))
-    levels = small.astype(np.float32)
     width, height = size
     result = np.empty((height, width, image.shape[2]), np.uint8)
     for y, rows in pieces(0, height, tile(into), height):
         for x, columns in pieces(0, width, tile(into), width):
-            piece = sample(levels, moved(into, x, y), (columns, rows))
-            result[y : y + rows, x : x + columns] = cv2.convertScaleAbs(piece)[: height - y, : width - x]
+            piece = sample(small, moved(into, x, y), (columns, rows))
+            result[y : y + rows, x : x + columns] = piece[: height - y, : width - x]
     return result
 
 
@@ -86,7 +85,7 @@ def moved(back: Doubles, x: int, y: int) -> Doubles:
 
 
 def tile(back: Doubles) -> int:
-    return _TILE // density(back)
+    return -(-_TILE // density(back))
 
 
 def pieces(low: int, high: int, most: int, limit: int) -> Iterator[tuple[int, int]]:
@@ -114,9 +113,7 @@ def _mean(image: A, size: tuple[int, int]) -> A:
 
 def _seen(image: A, back: Doubles, size: tuple[int, int]) -> tuple[A, Doubles]:
     """The part of the image that the output shows, so that a face costs the same in a frame of any size."""
-    width, height = size
-    corners = np.array([[-1, -1], [width, -1], [width, height], [-1, height]])
-    x0, y0, x1, y1 = region(corners @ back[:, :2].T + back[:, 2], image.shape, 2 * _step(back))
+    x0, y0, x1, y1 = region(outline(*size, back, 1), image.shape, 2 * _step(back))
     if x1 <= x0 or y1 <= y0:
         return image, back
     return image[y0:y1, x0:x1], _within(back, (x0, y0))

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from shared.imaging.geometry import region, similarity
+from shared.imaging.geometry import fit_similarity, invert, outline, region, similarity
 
 CHANCE = np.random.default_rng(7)
 
@@ -28,6 +28,29 @@ def test_a_known_motion_is_found(dimensions: int) -> None:
     assert fit.dtype == np.float64
     assert fit.shape == (dimensions, dimensions + 1)
     assert np.allclose(fit, np.column_stack([1.7 * turn, shift]), atol=1e-4)
+
+
+def test_the_fit_and_its_matrix_say_the_same() -> None:
+    points = CHANCE.normal(size=(8, 3)) * 20
+    fit = fit_similarity(points, 0.4 * points @ rotation(3).T + 5)
+    assert fit.scale == pytest.approx(0.4)
+    assert np.allclose(fit.apply(points), points @ fit.matrix[:, :3].T + fit.matrix[:, 3])
+
+
+def test_the_way_back() -> None:
+    there = similarity(CHANCE.normal(size=(5, 2)), CHANCE.normal(size=(5, 2)))
+    back = invert(there)
+    at = np.array([3.0, -7.0])
+    assert np.allclose(back[:, :2] @ (there[:, :2] @ at + there[:, 2]) + back[:, 2], at)
+    with pytest.raises(np.linalg.LinAlgError):
+        invert(np.zeros((2, 3)))
+
+
+def test_an_outline_by_hand() -> None:
+    """A quarter turn and twice the size: the pixel at 3, 1 comes to -2, 6; one pixel wider all round: -4, 8."""
+    quarter = np.array([[0, -2, 0], [2, 0, 0]], np.float64)
+    assert outline(4, 2, quarter).tolist() == [[0, 0], [0, 6], [-2, 6], [-2, 0]]
+    assert outline(4, 2, quarter, 1).tolist() == [[2, -2], [2, 8], [-4, 8], [-4, -2]]
 
 
 def test_opencv_takes_the_matrix() -> None:

@@ -220,10 +220,3 @@ def test_exact_is_insightfaces_own_paste(size: float, x: float, y: float) -> Non
 def test_a_map_that_leads_nowhere_is_told() -> None:
     with pytest.raises(np.linalg.LinAlgError):
         paste(noise(20, 20), noise(16, 16), box_mask(16), np.zeros((2, 3)))
-
-
-def test_the_way_back_is_the_way_back() -> None:
-    matrix = placed(256, 100, 50, 80, 25)
-    there = invert(matrix)
-    assert np.allclose(there[:, :2] @ matrix[:, :2], np.eye(2))
-    assert np.allclose(there[:, :2] @ matrix[:, 2] + there[:, 2], 0)
