@@ -6,10 +6,13 @@ class proves both. Knows no network and no file system itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+Write: TypeAlias = Callable[[int, bytes], None]
+"""Takes a piece of an object: its position in the object, its bytes."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,14 @@ class ObjectStore(Protocol):
 
     def download(self, key: str, path: Path) -> ObjectInfo:
         """Fetch into `path` (replaced atomically) without holding it in memory."""
+        ...
+
+    def read_range(self, key: str, start: int, size: int, write: Write, *, etag: str = "") -> ObjectInfo:
+        """Give `size` bytes from `start` on (fewer where the object ends) to `write`, piece by piece and in order.
+
+        The info is that of the whole object. With `etag` only of that version: PreconditionFailedError for another,
+        so that parts read one by one are parts of one object. A broken connection goes on where it broke.
+        """
         ...
 
     def link(self, key: str, seconds: int, *, filename: str = "") -> str:

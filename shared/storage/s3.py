@@ -10,9 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from email.utils import parsedate_to_datetime
 from functools import cached_property
-from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypedDict, TypeVar
@@ -38,29 +36,23 @@ from shared.errors import (
     PayloadTooLargeError,
     PreconditionFailedError,
     StorageError,
-    StoreAccessDeniedError,
     StoreUnavailableError,
-    WakeswapError,
 )
-from shared.storage import keys
-from shared.storage.protocol import ObjectInfo, Page
+from shared.storage import keys, s3_answers
+from shared.storage.protocol import ObjectInfo, Page, Write
+from shared.storage.s3_answers import BINARY, ExpiredCredentialsError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_s3.type_defs import (
-        GetObjectOutputTypeDef,
-        HeadObjectOutputTypeDef,
-        ListObjectsV2OutputTypeDef,
-        ResponseMetadataTypeDef,
-    )
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
 
 T = TypeVar("T")
-BINARY = "application/octet-stream"
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 _ATTEMPTS = 4
-_NONCE = "wakeswap-write"
 _PART = 16 * 1024 * 1024
 """Bytes a multipart part; S3 allows 5 MiB to 5 GiB."""
+_PIECE = 1 << 20
+"""Bytes read at once: Python's own cost vanishes beside the copy."""
 _PASSING = (ConnectionError, HTTPClientError, ReadTimeoutError, IncompleteReadError, ResponseStreamingError)
 _CONFIG = Config(
     signature_version="s3v4",
@@ -80,6 +72,10 @@ _TRANSFER = TransferConfig(
 _client_lock = threading.Lock()
 
 
+class _IfMatch(TypedDict, total=False):
+    IfMatch: str
+
+
 class _Continuation(TypedDict, total=False):
     ContinuationToken: str
 
@@ -92,8 +88,8 @@ class S3Store:
 
     @cached_property
     def _client(self) -> S3Client:
-        with _client_lock:  # boto3's default session is not safe to build clients from in several threads
-            return boto3.client("s3", config=_CONFIG)
+        with _client_lock:  # a session is not safe to build clients from in several threads
+            return boto3.Session().client("s3", config=_CONFIG)
 
     def get(self, key: str, *, limit: int | None = None) -> tuple[bytes, ObjectInfo]:
         keys.check(key)
@@ -106,13 +102,13 @@ class S3Store:
                 data = body.read()
             if len(data) != answer["ContentLength"]:
                 raise StoreUnavailableError("The object came cut off.")
-            return data, _info(key, answer)
+            return data, s3_answers.info(key, answer)
 
         return self._try(key, read)
 
     def head(self, key: str) -> ObjectInfo:
         keys.check(key)
-        return self._try(key, lambda: _info(key, self._client.head_object(Bucket=self.bucket, Key=key)))
+        return self._try(key, lambda: s3_answers.info(key, self._client.head_object(Bucket=self.bucket, Key=key)))
 
     def put(
         self, key: str, data: bytes, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
@@ -177,6 +173,30 @@ class S3Store:
             part.unlink(missing_ok=True)
         return info
 
+    def read_range(self, key: str, start: int, size: int, write: Write, *, etag: str = "") -> ObjectInfo:
+        keys.check(key)
+        position, end, version = start, start + size, etag
+
+        def read() -> ObjectInfo:
+            nonlocal position, end, version
+            condition: _IfMatch = {"IfMatch": version} if version else {}
+            span = f"bytes={position}-{end - 1}"
+            answer = self._client.get_object(Bucket=self.bucket, Key=key, Range=span, **condition)
+            with answer["Body"] as body:
+                info = s3_answers.part_info(key, position, version, answer)
+                version, end = info.etag, min(end, info.size)
+                while data := body.read(min(_PIECE, end - position)):
+                    write(position, data)
+                    position += len(data)
+            if position < end:
+                raise StoreUnavailableError(f"The object came cut off, {position} of {end} bytes.")
+            return info
+
+        try:
+            return self._try(key, read)
+        except s3_answers.BeyondEndError:
+            return self.head(key)
+
     def link(self, key: str, seconds: int, *, filename: str = "") -> str:
         keys.check(key)
         params = {"Bucket": self.bucket, "Key": key}
@@ -189,29 +209,38 @@ class S3Store:
     ) -> ObjectInfo:
         keys.check(key)
         # tells our own write from another's when the answer to it was lost and the second try meets a 412
-        nonce = {_NONCE: uuid.uuid4().hex} if condition else {}
+        nonce = {s3_answers.NONCE: uuid.uuid4().hex} if condition else {}
         arguments = {"ContentType": content_type, "Metadata": {**metadata, **nonce}, **condition}
 
         def write() -> ObjectInfo:
             answer = self._client.put_object(Bucket=self.bucket, Key=key, Body=data, **arguments)  # type: ignore[arg-type]
-            return ObjectInfo(key, len(data), answer["ETag"], _date(answer["ResponseMetadata"]), content_type, metadata)
+            return ObjectInfo(
+                key, len(data), answer["ETag"], s3_answers.date(answer["ResponseMetadata"]), content_type, metadata
+            )
 
         try:
             return self._try(key, write)
         except PreconditionFailedError:
-            if nonce and self._nonce_of(key) == nonce[_NONCE]:
+            if nonce and self._nonce_of(key) == nonce[s3_answers.NONCE]:
                 return self.head(key)
             raise
 
     def _nonce_of(self, key: str) -> str:
         try:
             return self._try(key, lambda: self._client.head_object(Bucket=self.bucket, Key=key))["Metadata"].get(
-                _NONCE, ""
+                s3_answers.NONCE, ""
             )
         except ObjectNotFoundError:
             return ""
 
     def _try(self, key: str, call: Callable[[], T]) -> T:
+        try:
+            return self._attempts(key, call)
+        except ExpiredCredentialsError:
+            self.__dict__.pop("_client", None)  # the next one loads the credentials anew
+            return self._attempts(key, call)
+
+    def _attempts(self, key: str, call: Callable[[], T]) -> T:
         @retry(
             retry=retry_if_exception_type(StoreUnavailableError),
             stop=stop_after_attempt(_ATTEMPTS),
@@ -222,56 +251,15 @@ class S3Store:
             try:
                 return call()
             except ClientError as error:
-                raise _translated(key, error) from error
+                raise s3_answers.translated(key, error) from error
             except S3UploadFailedError as error:
                 cause = error.__context__
-                raise _translated(key, cause) if isinstance(cause, ClientError) else StoreUnavailableError() from error
+                raise (
+                    s3_answers.translated(key, cause) if isinstance(cause, ClientError) else StoreUnavailableError()
+                ) from error
             except _PASSING as error:
                 raise StoreUnavailableError("The object store did not answer.") from error
             except BotoCoreError as error:
                 raise StorageError(f"The object store client failed: {type(error).__name__}.") from error
 
         return attempt()
-
-
-def _translated(key: str, error: ClientError) -> WakeswapError:
-    """S3's answer as one of our errors; only StoreUnavailableError is worth another try."""
-    code = error.response["Error"]["Code"]
-    status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-    if status == HTTPStatus.NOT_FOUND:
-        return (
-            StorageError("The bucket does not exist.")
-            if code == "NoSuchBucket"
-            else ObjectNotFoundError(f"No object {key}.")
-        )
-    if status == HTTPStatus.PRECONDITION_FAILED:
-        return PreconditionFailedError(f"{key} was changed by another writer.")
-    if code == "RequestTimeTooSkewed":
-        return StoreAccessDeniedError("The store refuses the request because this machine's clock is wrong.")
-    if status in (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.TEMPORARY_REDIRECT):
-        return StorageError("The bucket lies in another region; set AWS_REGION to it.")
-    if status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED) or code in ("ExpiredToken", "InvalidToken"):
-        return StoreAccessDeniedError(f"The store refuses access ({code}).")
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in (
-        HTTPStatus.CONFLICT,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.REQUEST_TIMEOUT,
-    ):
-        return StoreUnavailableError(f"The store is not available ({code}).")
-    return StorageError(f"The store refuses the request ({code}).")
-
-
-def _info(key: str, answer: GetObjectOutputTypeDef | HeadObjectOutputTypeDef) -> ObjectInfo:
-    metadata = {name: value for name, value in answer["Metadata"].items() if name != _NONCE}
-    return ObjectInfo(
-        key,
-        answer["ContentLength"],
-        answer["ETag"],
-        answer["LastModified"].timestamp(),
-        answer.get("ContentType", BINARY),
-        MappingProxyType(metadata),
-    )
-
-
-def _date(answer: ResponseMetadataTypeDef) -> float:
-    return parsedate_to_datetime(answer["HTTPHeaders"]["date"]).timestamp()

@@ -107,6 +107,37 @@ class StoreTests:
         with pytest.raises(PayloadTooLargeError):
             store.get(BASE + "big", limit=999)
 
+    def test_a_range_comes_in_pieces_with_the_whole_objects_info(self, store: ObjectStore) -> None:
+        data = os.urandom(3_000_000)
+        put = store.put(BASE + "range", data, content_type="a/b", metadata={"n": "1"})
+        for start, size in ((0, 10), (7, 2_500_000), (2_999_999, 1), (2_999_990, 500), (3_000_000, 5)):
+            got = bytearray()
+
+            def write(position: int, piece: bytes, start: int = start, got: bytearray = got) -> None:
+                assert position == start + len(got)
+                got += piece
+
+            info = store.read_range(BASE + "range", start, size, write, etag=put.etag)
+            assert bytes(got) == data[start : start + size]
+            assert (info.size, info.etag, info.content_type, info.metadata["n"]) == (3_000_000, put.etag, "a/b", "1")
+
+    def test_a_range_is_of_one_version_of_an_object_that_exists(self, store: ObjectStore) -> None:
+        pieces: list[bytes] = []
+
+        def write(position: int, piece: bytes) -> None:
+            pieces.append(piece)
+
+        first = store.put(BASE + "versions", b"one")
+        second = store.put(BASE + "versions", b"two")
+        with pytest.raises(PreconditionFailedError):
+            store.read_range(BASE + "versions", 0, 3, write, etag=first.etag)
+        assert store.read_range(BASE + "versions", 0, 3, write).etag == second.etag
+        with pytest.raises(ObjectNotFoundError):
+            store.read_range(BASE + "none", 0, 3, write)
+        store.put(BASE + "nothing", b"")
+        assert store.read_range(BASE + "nothing", 0, 3, write).size == 0
+        assert pieces == [b"two"]
+
     def test_listing_is_paged_and_complete(self, store: ObjectStore) -> None:
         names = ["a", "a.b", "a/1", "a/2/3", "a0", "ab", "Z", "é", "e\u0301", "日本", "sp ace+%2F"]
         base = "tenants/list/inbox/"
