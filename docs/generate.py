@@ -140,11 +140,14 @@ pixels do not: no event is larger than 64 KiB.
 | `media` | `image` |
 | `priority` | `interactive` or `batch` |
 | `enhance` | `true` when the job's options name an enhancer or an upscaler, else absent |
+| `wake` | the tenant's policy: `ahead` or `after-moderation`; absent for `none` |
 | `traceparent` | W3C trace context |
 | `partitionkey` | the job's id |
 
 A job ends with exactly one of `publish.completed`, a `rejected` (the caller's own fault) or a `failed` event (ours;
-the original is kept for replay). Who follows whom is written in the Triggers under `knative/base`, and nowhere else.
+the original is kept for replay). The paths `/wake` below are for the policy `ahead`; with `after-moderation` the
+stages after detect hear `moderate.completed` there instead, so that a refused picture wakes nothing. Who follows
+whom is written in the Triggers under `knative/base`, and nowhere else.
 
 ## Types"""
 

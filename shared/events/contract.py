@@ -17,18 +17,20 @@ from shared.events.payloads import Job, Options, Payload
 
 MEDIA = "image"
 
-_COPIED = ("tenantid", "media", "priority", "enhance", "traceparent")
+_COPIED = ("tenantid", "media", "priority", "enhance", "wake", "traceparent")
 
 
-def first(stage: str, tenant: str, payload: Payload, cause: str, *, traceparent: str = "") -> Event:
+def first(stage: str, tenant: str, payload: Payload, cause: str, *, wake: str = "none", traceparent: str = "") -> Event:
     """An event that starts a job's chain: no event of ours came before it.
 
     `cause` is what the id is made from: the same stage, tenant, cause and outcome always give the same id, so the
-    broker drops what is published twice. `traceparent` is the W3C text of the request's span, or empty.
+    broker drops what is published twice. `wake`: the tenant's policy of that name, which the wake-up Triggers read on
+    events about a job that goes on. `traceparent` is the W3C text of the request's span, or empty.
     """
     extensions = {"tenantid": tenant, "media": MEDIA, "priority": "interactive", "traceparent": traceparent}
     if isinstance(payload, Job):
         extensions |= {"priority": payload.priority, "enhance": _enhance(payload.options)}
+        extensions["wake"] = "" if wake == "none" else wake
     origin = Event(id=cause, source=f"{source_of(stage)}/{tenant}", type="")
     return _event(stage, origin, payload, extensions, 0)
 

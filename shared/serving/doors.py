@@ -37,7 +37,8 @@ class Outbox:
             raise BrokerUnavailableError("This process has no K_SINK.")
         payload = services.outcomes.settle(accepted.tenant, accepted.payload, accepted.cause)
         if payload is not None:
-            event = contract.first(stage, accepted.tenant, payload, accepted.cause, traceparent=traceparent)
+            wake = services.tenants.get(accepted.tenant).policy.wake
+            event = contract.first(stage, accepted.tenant, payload, accepted.cause, wake=wake, traceparent=traceparent)
             services.emitter.publish(event)
 
 

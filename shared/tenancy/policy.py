@@ -20,6 +20,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "max_output": (240, 16_384),
 }
 """Both ends allowed; what the numbers mean stands at the fields of Policy."""
+WORDS: Mapping[str, tuple[str, ...]] = {"licences": tuple(ALLOWED), "wake": ("ahead", "after-moderation", "none")}
+"""The words that a field of Policy may be."""
 
 
 def policy(where: str, table: Mapping[str, JsonValue]) -> Policy:
@@ -28,10 +30,8 @@ def policy(where: str, table: Mapping[str, JsonValue]) -> Policy:
     numbers = set(table) & set(RANGES) - {"nsfw_threshold"}
     whole = {name: int(_number(where, name, table[name], whole=True)) for name in numbers}
     threshold = _number(where, "nsfw_threshold", table.get("nsfw_threshold", Policy.nsfw_threshold), whole=False)
-    licences = table.get("licences", Policy.licences)
-    if not isinstance(licences, str) or licences not in ALLOWED:
-        raise ConfigError(f"Must be one of {', '.join(ALLOWED)}.", context={"field": f"{where}.licences"})
-    return Policy(nsfw_threshold=threshold, licences=licences, **whole)
+    licences, wake = (_one_of(where, name, table.get(name, getattr(Policy, name))) for name in WORDS)
+    return Policy(nsfw_threshold=threshold, licences=licences, wake=wake, **whole)
 
 
 def webhook(where: str, table: Mapping[str, JsonValue]) -> Webhook:
@@ -45,6 +45,12 @@ def webhook(where: str, table: Mapping[str, JsonValue]) -> Webhook:
     if url and not url.startswith(("https://", "http://") if allow_local else "https://"):
         raise ConfigError("Must be an https address.", context={"field": f"{where}.url"})
     return Webhook(url=url, allow_local=allow_local)
+
+
+def _one_of(where: str, name: str, value: JsonValue) -> str:
+    if not isinstance(value, str) or value not in WORDS[name]:
+        raise ConfigError(f"Must be one of {', '.join(WORDS[name])}.", context={"field": f"{where}.{name}"})
+    return value
 
 
 def _number(where: str, name: str, value: JsonValue, *, whole: bool) -> float:

@@ -37,6 +37,9 @@ class Policy:
     max_output: int = 16_384
     """Largest result in lines of a 16:9 frame, either way up, 240..16384: 2160 is 4K (3840 x 2160), and no picture
     taken in has more than 16384. What an upscaler made is never larger than 4K, unless the target was."""
+    wake: str = "ahead"
+    """When a job's later stages are woken: `ahead`, all at once as it comes in; `after-moderation`, so that a refused
+    picture wakes none of them; `none`, each by its own event only."""
     licences: str = "commercial-only"
     """Models that a job may ask for: `commercial-only`, `research` (also non-commercial ones) or `any` (also those
     whose terms are not known)."""

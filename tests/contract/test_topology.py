@@ -122,12 +122,27 @@ def test_ce_07_no_stage_hears_what_it_says() -> None:
 def test_enhance_is_woken_and_reached_only_by_jobs_that_ask_for_it() -> None:
     accepted, swapped = "dev.wakeswap.intake.completed.v1", "dev.wakeswap.swap.completed.v1"
     plain = {"moderate": "/", "detect": "/wake", "swap": "/wake", "publish": "/wake"}
-    assert hears({"type": accepted}) == plain
-    assert hears({"type": accepted, "enhance": "true"}) == {**plain, "enhance": "/wake"}
+    assert hears({"type": accepted, "wake": "ahead"}) == plain
+    assert hears({"type": accepted, "wake": "ahead", "enhance": "true"}) == {**plain, "enhance": "/wake"}
     assert hears({"type": swapped}) == {"publish": "/"}
     assert hears({"type": swapped, "enhance": "true"}) == {"enhance": "/"}
     for asked in ({}, {"enhance": "true"}):
         assert hears({"type": "dev.wakeswap.enhance.completed.v1", **asked}) == {"publish": "/"}
+
+
+def test_a_tenant_chooses_when_its_jobs_wake_the_stages_to_come() -> None:
+    accepted, moderated = ({"type": f"dev.wakeswap.{stage}.completed.v1"} for stage in ("intake", "moderate"))
+    later, asked = {"swap": "/wake", "publish": "/wake"}, {"enhance": "true"}
+    assert hears({**moderated, "wake": "ahead"}) == {"detect": "/"}
+    after = {"wake": "after-moderation"}
+    assert hears({**accepted, **after, **asked}) == {"moderate": "/"}
+    assert hears({**moderated, **after}) == {"detect": "/", **later}
+    assert hears({**moderated, **after, **asked}) == {"detect": "/", **later, "enhance": "/wake"}
+    for said in ({"wake": "none"}, {}):
+        assert hears({**accepted, **said, **asked}) == {"moderate": "/"}
+        assert hears({**moderated, **said, **asked}) == {"detect": "/"}
+    refused = {"type": "dev.wakeswap.moderate.rejected.v1", **after, **asked}
+    assert hears(refused) == {"notify": "/"}
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

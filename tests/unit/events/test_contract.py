@@ -37,6 +37,8 @@ CAUSES = {
     "publish": "swap",
     "dead_letter": "detect",
 }
+UNWOKEN = {"intake.rejected", "dead_letter.failed"}
+"""What begins with an end tells no Trigger when to wake the stages to come."""
 REF = ObjectRef("tenants/demo/inbox/a.png", "0" * 64, 1, "image/png")
 
 
@@ -57,6 +59,7 @@ def test_example_is_named_as_the_contract_says(name: str) -> None:
     assert event.source == source_of(stage)
     assert CONTRACT[name].outcome == outcome
     asked = {"enhance"} if stage == "enhance" else set()
+    asked |= set() if name in UNWOKEN else {"wake"}
     assert set(event.extensions) == {"tenantid", "media", "priority", "traceparent", "partitionkey"} | asked
     assert event.extensions["partitionkey"] == event.job
 
@@ -78,6 +81,8 @@ def test_example_is_the_reply_to_its_cause(name: str) -> None:
     cause = example(f"{CAUSES[stage]}.completed")
     if stage == "enhance":
         cause = replace(cause, extensions={**cause.extensions, "enhance": "true"})
+    if name in UNWOKEN:
+        cause = replace(cause, extensions={key: cause.extensions[key] for key in cause.extensions if key != "wake"})
     assert replace(reply(stage, cause, to_payload(event, CONTRACT[name])), time=event.time) == event
 
 
@@ -89,6 +94,7 @@ def test_example_starts_a_chain(name: str) -> None:
         event.tenant,
         to_payload(event, CONTRACT[name]),
         event.job,
+        wake="ahead",
         traceparent=str(event.extensions["traceparent"]),
     )
     assert replace(made, time=event.time) == event
@@ -117,6 +123,16 @@ def test_a_job_that_asks_for_it_says_so_to_the_triggers_on_every_event(asked: di
     made = first("intake", "a", job, "1")
     assert made.extensions.get("enhance") == said
     assert reply("moderate", made, job).extensions.get("enhance") == said
+
+
+@pytest.mark.parametrize(("policy", "said"), [("ahead",) * 2, ("after-moderation",) * 2, ("none", None)])
+def test_a_job_says_on_every_event_when_its_stages_are_woken(policy: str, said: str | None) -> None:
+    job = Job("job", (REF,), REF)
+    made = first("intake", "a", job, "1", wake=policy)
+    assert made.extensions.get("wake") == said
+    assert reply("moderate", made, job).extensions.get("wake") == said
+    refused = first("intake", "a", Rejection("job", "intake", "c", "d", 422), "1", wake=policy)
+    assert "wake" not in refused.extensions
 
 
 def test_parts_of_one_reply_differ() -> None:

@@ -36,6 +36,16 @@ def test_each_accepted_job_is_one_event_of_this_stage(tmp_path: Path) -> None:
     assert app.names(keys.system("work", "door")) != []
 
 
+def test_the_tenants_policy_says_when_its_jobs_wake_the_stages_to_come(tmp_path: Path) -> None:
+    with broker() as server:
+        for number, policy in enumerate(("{}", '{"policy": {"wake": "after-moderation"}}')):
+            tenants = f'{{"demo": {policy}}}'
+            app = App("door", tmp_path / str(number), K_SINK=server.address, WAKESWAP_TENANTS=tenants)
+            headers, body = ping("job-000000a1")
+            assert app.client.post("/", headers=headers, data=body).status_code == 202
+    assert [headers["ce-wake"] for _, headers, _ in server.received] == ["ahead", "after-moderation"]
+
+
 def test_a_door_that_yields_nothing_is_204(tmp_path: Path) -> None:
     with broker() as server:
         headers, body = ping()

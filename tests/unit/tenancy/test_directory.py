@@ -29,9 +29,10 @@ def test_defaults() -> None:
 
 def test_everything_set() -> None:
     policy = {"nsfw_threshold": 0.5, "max_pixels": 100, "max_bytes": 200, "link_seconds": 60, "licences": "research"}
+    policy |= {"wake": "after-moderation"}
     hook = {"url": "https://example.com/hook", "allow_local": False}
     tenant = load(one(policy=policy, webhook=hook), "demo=abc=def0123456789", f"demo={SECRET}").get("demo")
-    assert tenant.policy == Policy(0.5, 100, 200, 60, licences="research")
+    assert tenant.policy == Policy(0.5, 100, 200, 60, licences="research", wake="after-moderation")
     assert tenant.webhook == Webhook("https://example.com/hook", SECRET)
     assert SECRET not in repr(tenant)
     assert tenant.key_digest not in repr(tenant)
@@ -67,6 +68,7 @@ def test_no_other_key_opens(key: str) -> None:
         (one(policy={"nsfw_threshold": "0.5"}), "tenants.demo.policy.nsfw_threshold"),
         (one(policy={"licences": "all"}), "tenants.demo.policy.licences"),
         (one(policy={"licences": ["any"]}), "tenants.demo.policy.licences"),
+        (one(policy={"wake": "never"}), "tenants.demo.policy.wake"),
         (one(policy={"nsfw_threshold": float("nan")}), "tenants"),
         (one(policy={"max_bytes": 1.5}), "tenants.demo.policy.max_bytes"),
         (one(policy={"max_bytes": True}), "tenants.demo.policy.max_bytes"),
