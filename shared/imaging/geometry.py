@@ -5,7 +5,7 @@ Knows numpy only. Coordinates are x, y (, z) in pixels; boxes are x0, y0, x1, y1
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,7 +64,7 @@ def outline(width: int, height: int, way: Doubles, pad: float = 0) -> Doubles:
     """Where an affine map [2, 3] brings the corners of a picture, `pad` pixels outside of its corner pixels: [4, 2]."""
     left, right, top, bottom = -pad, width - 1 + pad, -pad, height - 1 + pad
     corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], np.float64)
-    return cast(Doubles, corners @ way[:, :2].T + way[:, 2])
+    return corners @ way[:, :2].T + way[:, 2]
 
 
 def region(points: ArrayLike, shape: tuple[int, ...], pad: float) -> tuple[int, int, int, int]:

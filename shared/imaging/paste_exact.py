@@ -22,8 +22,8 @@ _TOUCHED = 20
 def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubles) -> None:
     """Lay `crop` [side, side, 3] over `frame` [h, w, 3] in place; matrix [2, 3], frame to crop.
 
-    Within 1 level of INSwapper.get(..., paste_back=True), since positions in a part of the frame round otherwise; at
-    800 px a rare 2. A crop beyond the frame changes nothing (there: ValueError).
+    Within 1 level of INSwapper.get(..., paste_back=True), since positions in a part of the frame round otherwise; of
+    a large face one value in millions differs by 2. A crop beyond the frame changes nothing (there: ValueError).
     An enlarged crop fades out over a whole crop pixel beyond its edge, and the mask's size is counted up to there.
     """
     side = crop.shape[0]

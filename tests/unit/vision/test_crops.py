@@ -102,7 +102,7 @@ def test_shrunk_crops_are_the_mean_of_what_they_cover(size: float) -> None:
     want = supersampled(frame, crop.matrix, 128)
     naive = align(frame, points(size, 900.4, 600.2, 15), "arcface_128", 128, exact=True).pixels
     assert np.abs(crop.pixels - want).mean() < 0.25 * np.abs(naive - want).mean() + 0.5
-    assert abs(float((crop.pixels - want).mean())) < 0.3
+    assert abs(float((crop.pixels - want).mean())) < (0.05 if size <= 512 else 0.2)
 
 
 def test_small_faces_are_enlarged_by_plain_interpolation() -> None:
