@@ -134,6 +134,8 @@ class ServingSettings:
     """Events worked on at once by one process (threads); equals the Service's containerConcurrency."""
     timeout_seconds: int = _env("WAKESWAP_TIMEOUT_SECONDS", _whole(1, 86400), 300)
     """Seconds one event may take; equals the Service's timeoutSeconds."""
+    handovers: str = _env("WAKESWAP_HANDOVERS", _text, "")
+    """For a process of several stages, JSON: `{"<stage>": [<filters of its Trigger>]}`, the events it gets in here."""
     lease_seconds: int = _env("WAKESWAP_LEASE_SECONDS", _whole(1, 3600), 15)
     """Seconds after which the work of a process that died may be taken over; renewed every third of it."""
     max_body_bytes: int = _env("WAKESWAP_MAX_BODY_BYTES", _whole(1024, 10**12), 110_000_000)

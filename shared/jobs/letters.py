@@ -63,8 +63,12 @@ def _is_job(event: Event, tenants: Directory) -> bool:
 
 
 def _stage(destination: str) -> str:
-    """The stage's folder from the first label of the address that could not be reached; empty when it tells none."""
-    label = (urlsplit(destination).hostname or "").partition(".")[0]
+    """The stage's folder from the address that could not be reached; empty when it tells none.
+
+    It is the path where one process serves several stages, else the first label of the host.
+    """
+    address = urlsplit(destination)
+    label = address.path.strip("/") or (address.hostname or "").partition(".")[0]
     return label.replace("-", "_") if _STAGE.fullmatch(label) else ""
 
 

@@ -6,12 +6,13 @@ The stage is imported by name at run time; this module knows everything in share
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flask import Flask
 
-from shared.serving import health, stage, web
+from shared.serving import background, health, stage, web
 from shared.serving.context import LazyModels, StageSetup
 from shared.serving.doors import DoorReceiver, Outbox
 from shared.serving.idempotency import Ledger
@@ -39,19 +40,26 @@ def create(
 ) -> Flask:
     """The application of the stage `<package>/<name>/main.py`; its setup, if it has one, is already running.
 
+    `name`: one stage, or several joined by `+` that share the process (see `fused`).
     `leave` ends the process when the setup fails. Raises ConfigError.
     """
     settings = Settings.from_environment(environ)
-    loaded = stage.load(name, package)
+    first, *others = [stage.load(part, package) for part in name.split("+")]
     metrics = PrometheusMetrics()
-    services = _services(loaded, settings, metrics)
+    services = _services(first, settings, metrics)
+    every = [services, *(_beside(services, other) for other in others)]
     serving = settings.serving
     app = web.build(serving.max_body_bytes)
     app.extensions[EXTENSION] = services.lifecycle
     health.add_routes(app, services.lifecycle, metrics)
     web.add_gate(app, services.lifecycle, Slots(serving.concurrency), health.ENDPOINTS)
-    _add_work(app, services, settings)
-    _begin(services, leave)
+    if others:
+        from shared.serving import fused  # what a stage that runs alone need not import
+
+        fused.mount(app, every, serving.handovers, serving.max_event_bytes)
+    else:
+        _add_work(app, services, settings)
+    _begin(every, leave)
     return app
 
 
@@ -71,6 +79,11 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         timeout=serving.timeout_seconds,
         max_bytes=serving.max_event_bytes,
     )
+
+
+def _beside(services: Services, other: Stage) -> Services:
+    """The same parts for another stage of the process."""
+    return replace(services, stage=other, outcomes=Outcomes(services.store, other.name))
 
 
 def _emitter(serving: ServingSettings) -> Emitter | None:
@@ -98,10 +111,20 @@ def _add_work(app: Flask, services: Services, settings: Settings) -> None:
         mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping))
 
 
-def _begin(services: Services, leave: Callable[[int], None]) -> None:
+def _begin(every: Sequence[Services], leave: Callable[[int], None]) -> None:
+    lifecycle, setups = every[0].lifecycle, [setup for services in every if (setup := _setup(services))]
+    if setups:
+        lifecycle.load(lambda: _together(setups), leave)
+    else:
+        lifecycle.ready()
+
+
+def _setup(services: Services) -> Callable[[], None] | None:
     setup = services.stage.setup
-    if setup is None:
-        services.lifecycle.ready()
-        return
     context = StageSetup(services.models, stage_log(services.stage.name))
-    services.lifecycle.load(lambda: setup(context), leave)
+    return None if setup is None else lambda: setup(context)
+
+
+def _together(setups: Sequence[Callable[[], None]]) -> None:
+    for running in [background.start("setup", setup) for setup in setups]:
+        running.result()

@@ -6,6 +6,7 @@ and the harness's own parts; no web framework.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -56,8 +57,9 @@ class Services:
     max_bytes: int
     """Largest event taken in."""
 
-    def deadline(self) -> EventDeadline:
-        return EventDeadline(time.monotonic() + self.timeout, self.lifecycle)
+    def deadline(self, ends: float = math.inf) -> EventDeadline:
+        """For an event that comes in now and must be done by `ends` (monotonic) in any case."""
+        return EventDeadline(min(time.monotonic() + self.timeout, ends), self.lifecycle)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Delivery:
     payload: Payload
     tenant: Tenant
     traceparent: str
+    deadline: EventDeadline
 
 
 def answer(
@@ -121,15 +124,17 @@ class Receiver:
     services: Services
     handle: Handle
 
-    def __call__(self, headers: Mapping[str, str], body: bytes) -> Reply:
-        return answer(self.services, headers, body, self._deliver)
+    def __call__(self, headers: Mapping[str, str], body: bytes, ends: float = math.inf) -> Reply:
+        """`ends`: monotonic time by which the answer must be there, where others share this event's time."""
+        deadline = self.services.deadline(ends)
+        return answer(self.services, headers, body, lambda event, span: self._deliver(event, span, deadline))
 
-    def _deliver(self, event: Event, traceparent: str) -> Reply:
+    def _deliver(self, event: Event, traceparent: str, deadline: EventDeadline) -> Reply:
         services = self.services
         if event.source == source_of(services.stage.name):
             return NOTHING  # a Trigger that matches our own replies must not make a loop
         payload = codec.to_payload(event, services.stage.payload_of(event))
-        delivery = Delivery(event, payload, services.tenants.get(event.tenant), traceparent)
+        delivery = Delivery(event, payload, services.tenants.get(event.tenant), traceparent, deadline)
         key = keys.work(delivery.tenant.name, payload.job, services.stage.name, event.digest)
         if services.outcomes.cancelled(delivery.tenant.name, payload.job):
             return NOTHING
@@ -151,7 +156,7 @@ class Receiver:
 
     def _handle(self, delivery: Delivery) -> Payload | None:
         name, job = self.services.stage.name, delivery.payload.job
-        ctx = self._context(delivery.tenant, job)
+        ctx = self._context(delivery)
 
         def work() -> Payload | None:
             payload = self.handle(delivery.payload, ctx)
@@ -165,13 +170,13 @@ class Receiver:
             log.info("rejected: %s", error, extra={"code": error.code})
             return Rejection(job, name, error.code, error.detail, error.status, error.context)
 
-    def _context(self, tenant: Tenant, job: str) -> EventContext:
-        services = self.services
+    def _context(self, delivery: Delivery) -> EventContext:
+        services, tenant = self.services, delivery.tenant
         return EventContext(
-            storage=TenantStore(services.store, tenant.name, job, services.stage.name),
+            storage=TenantStore(services.store, tenant.name, delivery.payload.job, services.stage.name),
             models=JobModels(services.models, tenant.policy),
             tenant=tenant,
             log=stage_log(services.stage.name),
             metrics=services.metrics,
-            deadline=services.deadline(),
+            deadline=delivery.deadline,
         )

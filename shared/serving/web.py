@@ -67,13 +67,15 @@ def read_body(limit: int) -> bytes:
     return body
 
 
-def add_events(app: Flask, receive: Callable[[Mapping[str, str], bytes], Reply], max_bytes: int) -> None:
-    """`POST /`: where a broker delivers."""
+def add_events(
+    app: Flask, receive: Callable[[Mapping[str, str], bytes], Reply], max_bytes: int, path: str = "/"
+) -> None:
+    """`POST <path>`: where a broker delivers."""
 
     def deliver() -> Response:
         return respond(receive({name.lower(): value for name, value in request.headers}, read_body(max_bytes)))
 
-    app.add_url_rule("/", view_func=deliver, methods=["POST"])
+    app.add_url_rule(path, f"deliver {path}", deliver, methods=["POST"])
 
 
 def add_gate(app: Flask, lifecycle: Lifecycle, slots: Slots, free: Collection[str]) -> None:

@@ -52,6 +52,7 @@ def test_same_letter_has_the_same_cause(world: World) -> None:
     [
         ("http://dead-letter.ns.svc.cluster.local/", "500", "", "dead_letter", "http_500"),
         ("http://127.0.0.1:4711/", "-1", "<html>", "", "undeliverable"),
+        ("http://fused.ns.svc.cluster.local/swap", "500", "", "swap", "http_500"),
         ("", "", "", "", "undeliverable"),
         ("not an address", "422", '{"code": "Bad Code"}', "", "http_422"),
         ("http://swap/", "503", base64.b64encode(PROBLEM.encode()).decode(), "swap", "model_invalid"),
