@@ -4,6 +4,8 @@
     <root>/.locks/<set>              held by the one process that fetches the set
     <root>/.tmp/<set>/<unique>/      where it works; belongs to the lock's holder, so what a killed process left is
                                      recognised by its free lock and removed by the next fetch
+    <root>/.part/<digest>            a file of the bucket on its way, taken up again after a crash
+    <root>/.tags/                    the versions that were chosen
 
 Order of places: this folder, the bucket, the model's own sources. Never loads a model. A folder that is mounted
 read-only works for every set that is complete.
@@ -12,25 +14,30 @@ read-only works for every set that is complete.
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from shared.errors import ModelError, ModelNotFoundError
+from shared.errors import CacheFullError, ModelError, ModelNotFoundError
 from shared.models import manifest, onnx_file
+from shared.models.bucket import ModelBucket
+from shared.models.eviction import Evictor
 from shared.models.fetching import Fetcher
 from shared.models.lock import NAME, LockFile
 from shared.models.locks import locked, locked_if_free
 from shared.models.manifest import Entry
+from shared.models.partial import room
 from shared.models.progress import Progress, Step, silent
-from shared.models.receiving import disk_errors, require_space, sync_folder
+from shared.models.receiving import LIMIT, disk_errors, measure, sync_folder
 from shared.models.spec import FileSet
+from shared.models.tags import Tags
+from shared.models.uses import Uses
 from shared.storage.protocol import ObjectStore
 
-LOCKS, STAGING = ".locks", ".tmp"
+LOCKS, STAGING, PARTIAL, TAGS = ".locks", ".tmp", ".part", ".tags"
+TRASH = "removed"
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -38,44 +45,113 @@ _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
 class ModelCache:
     """Safe to share between threads; any number of processes may use one `root`."""
 
-    def __init__(self, root: Path, bucket: ObjectStore | None = None, lock: Path | None = None) -> None:
-        """`lock`: where digests that the catalogue lacks are pinned; by default beside `root`."""
+    def __init__(
+        self,
+        root: Path,
+        bucket: ObjectStore | None = None,
+        lock: Path | None = None,
+        *,
+        tag: str = "",
+        tenant: str = "",
+        refresh: bool = False,
+    ) -> None:
+        """`lock`: where digests that the catalogue lacks are pinned; by default beside `root`.
+
+        `tag`: channel or version of the bucket's models, asked for anew with `refresh`; `tenant`: whose own models
+        may be used beside the common ones.
+        """
         self.root = root
         self.lock = LockFile(lock or root.with_name(NAME))
-        self._bucket = bucket
+        self._bucket = ModelBucket(bucket, tenant) if bucket else None
+        self._tags = Tags(root / TAGS, self._bucket, tag, tenant, refresh=refresh)
+        self._uses = Uses(root / LOCKS)
+        self._evictor = Evictor(root, root / PARTIAL, root / LOCKS, root / STAGING / TRASH, self._uses)
 
     def find(self, files: FileSet) -> Mapping[str, Path] | None:
-        """Paths by part when the set is complete; costs a small read and a stat a file."""
-        return manifest.lookup(self.root / files.folder, files) if files.files else {}
+        """Paths by part when the set is complete; costs a small read and a stat a file, and asks nobody."""
+        return self._find(self._tags.chosen(files, ask=False))
 
     def ensure(self, files: FileSet, progress: Progress = silent) -> Mapping[str, Path]:
-        """Paths by part, fetched first if need be.
+        """Paths by part, fetched first if need be; no longer removed to make room while this process lives.
 
         Raises ModelError and its kin (what every place said), CacheFullError, ModelInvalidError,
         ModelIncompatibleError, ModelIncompleteError. After any of them the set is not in the cache.
         """
         if not files.files:
             return {}
-        found = self.find(files)
-        if found is None:
-            with self._alone(files, lambda: progress(Step(files.name, "wait"))):
-                found = self.find(files) or self._fill(files, progress)
+        files = self._tags.chosen(files, ask=True)
+        self._uses.hold(files.folder)
+        try:
+            found = self._find(files) or self._proven(files)
+            if found is None:
+                with self._alone(files, lambda: progress(Step(files.name, "wait"))):
+                    found = self._find(files) or self._filled(files, progress)
+        except ModelError:
+            self._uses.release(files.folder)
+            raise
         size = sum(path.stat().st_size for path in found.values())
         progress(Step(files.name, "ready", "", size, size))
         return found
 
-    def _fill(self, files: FileSet, progress: Progress) -> Mapping[str, Path]:
+    def release(self, files: FileSet) -> None:
+        """The set may be removed to make room: this process has let go of its files."""
+        self._uses.release(self._tags.chosen(files, ask=False).folder)
+
+    def discard(self, folder: str) -> None:
+        """Take a set that was found bad away from everybody; who has its files open keeps them."""
+        with disk_errors(), locked(self.root / LOCKS / folder, lambda: None):
+            self._evictor.drop(folder)
+
+    def _find(self, files: FileSet) -> Mapping[str, Path] | None:
+        return manifest.lookup(self.root / files.folder, files) if files.files else {}
+
+    def _proven(self, files: FileSet) -> Mapping[str, Path] | None:
+        """The paths of a set whose files were touched since, when all of them still have their digests."""
+        folder = self.root / files.folder
+        names, entries = manifest.suspects(folder, files), manifest.read(folder)
+        if not names or entries is None:
+            return None
+        try:
+            if any(measure(folder / name).sha256 != entries[name].sha256 for name in names):
+                return None
+        except OSError:
+            return None
+        with suppress(OSError):  # a read-only folder is hashed each time
+            manifest.write(folder, files.name, {name: entry.stamped(folder / name) for name, entry in entries.items()})
+        return manifest.paths(folder, files)
+
+    def _filled(self, files: FileSet, progress: Progress) -> Mapping[str, Path]:
+        shutil.rmtree(self.root / STAGING / files.folder, ignore_errors=True)  # a killed holder of this lock
         self._sweep()
+        unfinished = sum(room(self.root / PARTIAL / file.sha256) for file in files.files if file.sha256)
+        with disk_errors():
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._evictor.make_room(max(0, files.size - unfinished))
+        while True:
+            try:
+                return self._fill(files, progress)
+            except CacheFullError as error:
+                # another writer took the room meanwhile, or the size was not known
+                if error.context.get("reason") == LIMIT or not self._evictor.one():
+                    raise
+
+    def _fill(self, files: FileSet, progress: Progress) -> Mapping[str, Path]:
         with self._workplace(files) as work, disk_errors():
             folder = work / "files"
             folder.mkdir()
-            require_space(folder, files.size)
-            entries = self._fetched(files, folder, Fetcher(self._bucket, work, progress))
+            fetcher = Fetcher(self._bucket, work, progress, owner=files.owner, partials=self._partial)
+            entries = self._fetched(files, folder, fetcher)
             self._pin(files, entries)
-            _write(folder / manifest.NAME, manifest.document(files.name, entries))
+            stamped = {name: entry.stamped(folder / name) for name, entry in entries.items()}
+            manifest.write(folder, files.name, stamped)
             sync_folder(folder)
             self._publish(folder, self.root / files.folder, work)
         return manifest.paths(self.root / files.folder, files)
+
+    @contextmanager
+    def _partial(self, digest: str) -> Iterator[Path]:
+        with locked(self.root / LOCKS / digest, lambda: None):
+            yield self.root / PARTIAL / digest
 
     def _fetched(self, files: FileSet, folder: Path, fetcher: Fetcher) -> dict[str, Entry]:
         """Every file of the set in `folder`, checked; what is known of them by file name."""
@@ -117,7 +193,6 @@ class ModelCache:
     def _workplace(self, files: FileSet) -> Iterator[Path]:
         own = self.root / STAGING / files.folder
         work = own / uuid.uuid4().hex
-        shutil.rmtree(own, ignore_errors=True)
         with disk_errors():
             work.mkdir(parents=True)
         try:
@@ -131,10 +206,3 @@ class ModelCache:
             with locked_if_free(self.root / LOCKS / leftover.name) as free:
                 if free:
                     shutil.rmtree(leftover, ignore_errors=True)
-
-
-def _write(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

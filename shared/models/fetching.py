@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -19,24 +20,20 @@ from shared.errors import (
     ModelError,
     ModelInvalidError,
     ModelNotFoundError,
-    ObjectNotFoundError,
-    StoreAccessDeniedError,
-    StoreUnavailableError,
 )
 from shared.models import content, sources
+from shared.models.bucket import ModelBucket
 from shared.models.manifest import Entry
 from shared.models.progress import Progress, Step
 from shared.models.receiving import Received, Report, measure
 from shared.models.spec import FileSpec
-from shared.storage.protocol import ObjectStore
 
 log = logging.getLogger(__name__)
 
-BUCKET_PREFIX = "models/sha256/"
-"""Objects of the model bucket are named by the digest of their content."""
-
 Give: TypeAlias = Callable[[Path, Report], Received]
 """Writes what a place has to a path."""
+Partials: TypeAlias = Callable[[str], AbstractContextManager[Path]]
+"""Where the file with a digest may lie unfinished, for the one who has it open."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,13 @@ class _Place:
 class Fetcher:
     """Works in the folder `work`, which its caller removes."""
 
-    def __init__(self, bucket: ObjectStore | None, work: Path, progress: Progress) -> None:
+    def __init__(
+        self, bucket: ModelBucket | None, work: Path, progress: Progress, *, owner: str, partials: Partials
+    ) -> None:
         self._bucket = bucket
         self._work = work
+        self._owner = owner
+        self._partials = partials
         self._progress = progress
 
     def fetch(self, model: str, file: FileSpec, target: Path) -> Entry:
@@ -80,7 +81,7 @@ class Fetcher:
     def _places(self, file: FileSpec) -> Iterator[_Place]:
         digest = file.sha256 or file.source_sha256
         if self._bucket is not None and digest:
-            give = _from_bucket(self._bucket, digest, file.size or file.source_size)
+            give = self._from_bucket(self._bucket, (digest, file.size if file.sha256 else file.source_size))
             yield _Place("bucket", give, finished=bool(file.sha256))
         for text in file.sources:
             yield _Place(text, self._from_source(sources.parse(text)), finished=not file.convert)
@@ -103,23 +104,13 @@ class Fetcher:
     def _from_source(self, source: sources.Source) -> Give:
         return lambda target, report: sources.fetch(source, target, self._work, report)
 
+    def _from_bucket(self, bucket: ModelBucket, expected: tuple[str, int]) -> Give:
+        def give(target: Path, report: Report) -> Received:
+            report(0, expected[1])
+            with self._partials(expected[0]) as partial:
+                return bucket.fetch(self._owner, expected, target, partial=partial, report=report)
 
-def _from_bucket(bucket: ObjectStore, digest: str, size: int) -> Give:
-    def give(target: Path, report: Report) -> Received:
-        report(0, size)
-        try:
-            bucket.download(BUCKET_PREFIX + digest, target)
-        except ObjectNotFoundError as error:
-            raise ModelNotFoundError("The bucket does not have it.") from error
-        except StoreAccessDeniedError as error:
-            raise ModelAccessDeniedError(f"The bucket refuses access: {error.detail}") from error
-        except StoreUnavailableError as error:
-            raise ModelError(f"The bucket is not available: {error.detail}") from error
-        received = measure(target)
-        report(received.size, size)
-        return received
-
-    return give
+        return give
 
 
 def _convert(entry_point: str, source: Path, target: Path) -> str:

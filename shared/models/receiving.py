@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from shared.errors import CacheFullError
+from shared.errors import CacheFullError, JsonValue
 
 CHUNK = 1 << 20
 """Bytes per read: large enough that Python's own cost vanishes beside SHA-256's."""
 HEAD = 512
 """Bytes kept of the beginning, to tell what a wrong file is."""
 
+LIMIT = "EFBIG"
+"""The reason of a CacheFullError that more room does not help."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Report: TypeAlias = Callable[[int, int], None]
@@ -85,7 +87,8 @@ def disk_errors() -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise CacheFullError("The disk of the model cache is full.") from error
+            context: dict[str, JsonValue] = {"reason": errno.errorcode[error.errno]}
+            raise CacheFullError("The disk of the model cache is full.", context=context) from error
         raise
 
 

@@ -56,6 +56,8 @@ class FileSet:
     name: str
     licence: str
     files: tuple[FileSpec, ...]
+    owner: str = field(default="", kw_only=True)
+    """The tenant whose own version these files are; empty: everybody's."""
 
     @cached_property
     def digest(self) -> str:
@@ -73,8 +75,9 @@ class FileSet:
 
     @property
     def folder(self) -> str:
-        """The set's folder in a cache: readable, and another one for every version."""
-        return f"{self.name}-{self.digest[:16]}"
+        """The set's folder in a cache: readable, another one for every version, and never shared between tenants."""
+        mine = f"{self.owner}~" if self.owner else ""
+        return f"{mine}{self.name}-{self.digest[:16]}"
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 _ATTEMPTS = 4
+FIRST_WAIT = 0.2
+"""Seconds at most before the second try; doubles up to 5."""
 _PART = 16 * 1024 * 1024
 """Bytes a multipart part; S3 allows 5 MiB to 5 GiB."""
 _PIECE = 1 << 20
@@ -244,7 +246,7 @@ class S3Store:
         @retry(
             retry=retry_if_exception_type(StoreUnavailableError),
             stop=stop_after_attempt(_ATTEMPTS),
-            wait=wait_random_exponential(multiplier=0.2, max=5),
+            wait=wait_random_exponential(multiplier=FIRST_WAIT, max=5),
             reraise=True,
         )
         def attempt() -> T:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -156,9 +158,48 @@ def test_a_hit_reads_no_model_byte(tmp_path: Path) -> None:
     files = file_set(file_spec(GOOD, at(tmp_path / "s", GOOD)))
     cache = ModelCache(tmp_path / "cache")
     path = cache.ensure(files)["model"]
-    path.write_bytes(bytes(len(GOOD)))  # same size: only reading it would tell
+    before = path.stat()
+    path.write_bytes(bytes(len(GOOD)))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # only reading it would tell
     assert cache.ensure(files)["model"] == path
     assert path.read_bytes() == bytes(len(GOOD))
+
+
+def test_a_hit_costs_under_5_ms(tmp_path: Path) -> None:
+    files = file_set(file_spec(GOOD, at(tmp_path / "s", GOOD)))
+    ModelCache(tmp_path / "cache").ensure(files)
+    cache, times = ModelCache(tmp_path / "cache"), []
+    for _ in range(20):
+        started = time.perf_counter()
+        cache.ensure(files)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.005
+    assert min(times[1:]) <= times[0] < 0.05, "the first is no other kind of hit"
+
+
+def test_a_file_changed_after_it_was_verified_is_found_and_healed(tmp_path: Path) -> None:
+    files = file_set(file_spec(GOOD, at(tmp_path / "s", GOOD)))
+    cache = ModelCache(tmp_path / "cache")
+    path = cache.ensure(files)["model"]
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"rotten")
+    assert cache.find(files) is None
+    assert cache.ensure(files)["model"].read_bytes() == GOOD
+
+
+def test_a_file_that_was_only_touched_is_hashed_once_and_kept(tmp_path: Path) -> None:
+    files = file_set(file_spec(GOOD, at(tmp_path / "s", GOOD)))
+    cache = ModelCache(tmp_path / "cache")
+    path = cache.ensure(files)["model"]
+    (tmp_path / "s").unlink()  # nowhere to fetch it from
+    inode = path.stat().st_ino
+    os.utime(path, (1, 1))
+    assert cache.ensure(files)["model"].stat().st_ino == inode
+    assert cache.find(files) is not None
+    whole = path.stat().st_mtime_ns
+    os.utime(path, ns=(whole, whole // 10**9 * 10**9))  # as an image or an archive keeps it
+    assert cache.find(files) is not None
 
 
 def test_a_hit_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_verify_holds_the_cache_against_the_digests_that_are_known_now(tmp_path:
         (("fetch",), 2, "usage"),
         (("fetch", "nope"), 1, "model_not_found: No model is called 'nope'"),
         (("show", "nope"), 1, "model_not_found"),
-        (("fetch", "open_nsfw"), 1, "open_nsfw.onnx could not be fetched. The bucket does not have it."),
+        (("fetch", "open_nsfw"), 1, "open_nsfw.onnx could not be fetched. The bucket does not have it (models/sha256/"),
     ],
 )
 def test_wrong_names_and_what_cannot_be_had(models: Models, arguments: tuple[str, ...], code: int, said: str) -> None:

