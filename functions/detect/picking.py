@@ -61,7 +61,7 @@ def _embedder(ctx: Context) -> Embedder:
     if not name:
         raise NoEmbedderError("This installation has no face recogniser, which faces by reference need.")
     try:
-        return ctx.models.get(name, Embedder)  # type: ignore[type-abstract]
+        return ctx.models.get(name, Embedder)
     except ModelForbiddenError as error:
         raise NoEmbedderError(
             f"Faces by reference need a face recogniser. {error.detail}", context=error.context

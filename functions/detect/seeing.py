@@ -35,12 +35,12 @@ class Sight:
         """Every face of at least the score, or of at least the usual one if that is lower."""
         picture = decode(self.ctx.storage.load(ref), Limits(max_pixels=self.ctx.tenant.policy.max_pixels))
         self.ctx.deadline.check()
-        detector = self.ctx.models.get("detector", Detector)  # type: ignore[type-abstract]
-        landmarker = self.ctx.models.get("landmarker", Landmarker)  # type: ignore[type-abstract]
+        detector = self.ctx.models.get("detector", Detector)
+        landmarker = self.ctx.models.get("landmarker", Landmarker)
         faces = find_faces(picture.pixels, detector, landmarker, min_score=min(min_score, USUAL_SCORE))
         return Seen(picture.pixels, faces)
 
     def measure(self, seen: Seen, faces: Sequence[FoundFace]) -> Measured:
         """What is known of some of the faces."""
-        refiner = self.ctx.models.get("refiner", Refiner) if self.ctx.models.chosen("refiner") else None  # type: ignore[type-abstract]
+        refiner = self.ctx.models.get("refiner", Refiner) if self.ctx.models.chosen("refiner") else None
         return measured.measure(seen.image, faces, refiner)

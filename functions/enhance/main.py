@@ -16,11 +16,11 @@ from shared.vision.protocols import Enhancer, Floats, Upscaler
 
 def handle(event: Media, ctx: Context) -> Media:
     options, factor = event.request.options, 1
-    enhancer = ctx.models.get(options.enhancer, Enhancer) if options.enhancer else None  # type: ignore[type-abstract]
+    enhancer = ctx.models.get(options.enhancer, Enhancer) if options.enhancer else None
     pixels = np.load(io.BytesIO(ctx.storage.load(event.pixels)))
     frame, alpha = np.ascontiguousarray(pixels[..., :3]), np.ascontiguousarray(pixels[..., 3:])
     if options.upscaler:
-        upscaler = ctx.models.get(options.upscaler, Upscaler)  # type: ignore[type-abstract]
+        upscaler = ctx.models.get(options.upscaler, Upscaler)
         # before the faces: restored at their larger size, they keep what the restorer adds
         frame, factor = upscaler.upscale(frame), upscaler.factor
         ctx.deadline.check()

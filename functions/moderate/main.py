@@ -15,7 +15,7 @@ def setup(ctx: SetupContext) -> None:
 
 
 def handle(event: Job, ctx: Context) -> Job:
-    moderator = ctx.models.get("moderator", Moderator)  # type: ignore[type-abstract]
+    moderator = ctx.models.get("moderator", Moderator)
     policy = ctx.tenant.policy
     pictures = [*(("source", ref) for ref in event.source), ("target", event.target)]
     if event.reference is not None:

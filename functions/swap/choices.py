@@ -13,9 +13,9 @@ def maskers_of(options: Options, ctx: Context) -> list[Masker]:
     """The operator's models, asked for by name, so that the tenant's licence policy holds."""
     found: list[Masker] = []
     if "occlusion" in options.masks:
-        found.append(ctx.models.get(ctx.models.chosen("occluder"), Occluder))  # type: ignore[type-abstract]
+        found.append(ctx.models.get(ctx.models.chosen("occluder"), Occluder))
     if "region" in options.masks:
-        found.append(ctx.models.get(ctx.models.chosen("parser"), Parser))  # type: ignore[type-abstract]
+        found.append(ctx.models.get(ctx.models.chosen("parser"), Parser))
     return found
 
 

@@ -23,7 +23,7 @@ def setup(ctx: SetupContext) -> None:
 
 def handle(event: Faces, ctx: Context) -> Media:
     job, options = event.request, event.request.options
-    swapper = ctx.models.get(options.swapper, Swapper)  # type: ignore[type-abstract]
+    swapper = ctx.models.get(options.swapper, Swapper)
     maskers = maskers_of(options, ctx)
     sources, faces = measured.read(ctx.storage.load(event.landmarks))
     chosen = Identities(event, sources, swapper, ctx).of_targets()

@@ -13,3 +13,8 @@ def test_generated_pages_are_fresh() -> None:
     command = [sys.executable, "docs/generate.py", "--check"]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr + "run: python docs/generate.py"
+
+
+def test_the_readme_shows_a_stage_as_it_is() -> None:
+    stage = (ROOT / "functions/moderate/main.py").read_text()
+    assert stage[stage.index("def setup") :].rstrip() in (ROOT / "README.md").read_text()

@@ -290,7 +290,7 @@ class Shuffled:
 def test_face_02_the_detectors_order_changes_no_byte(
     tmp_path: Path, registry: Models, astronaut: Path, faces: str
 ) -> None:
-    detector = registry.get("detector", Detector)  # type: ignore[type-abstract]
+    detector = registry.get("detector", Detector)
     written = set()
     for order in range(3):
         chain = Chain(tmp_path / str(order), Parts(registry, {"detector": Shuffled(detector, order)}))

@@ -61,14 +61,14 @@ def test_the_default_is_the_strictest() -> None:
 @pytest.mark.parametrize("licences", ["research", "any"])
 def test_an_allowed_model_is_handed_on(name: str, licences: str) -> None:
     models, registry = view(licences)
-    models.get(name, Swapper)  # type: ignore[type-abstract]
+    models.get(name, Swapper)
     assert registry.asked == [name]
 
 
 def test_a_forbidden_model_is_a_rejection_that_says_why() -> None:
     models, registry = view("commercial-only")
     with pytest.raises(ModelForbiddenError) as caught:
-        models.get("inswapper_128", Swapper)  # type: ignore[type-abstract]
+        models.get("inswapper_128", Swapper)
     assert isinstance(caught.value, RejectedError)
     assert (caught.value.status, caught.value.code) == (422, "model_forbidden")
     assert caught.value.context["model"] == "inswapper_128"
@@ -80,18 +80,18 @@ def test_a_chain_is_forbidden_by_its_link() -> None:
     known = catalog.default()
     models, _ = view("research")
     with pytest.raises(ModelForbiddenError) as own:
-        models.get("ghost_1_256", Swapper)  # type: ignore[type-abstract]
+        models.get("ghost_1_256", Swapper)
     assert own.value.context["licence"] == known.model("ghost_1_256").licence, "ArcFace is allowed, the converter not"
     models, _ = view("commercial-only")
     with pytest.raises(ModelForbiddenError, match="'ghost_1_256' needs 'arcface_w600k_r50'") as fed:
-        models.get("ghost_1_256", Swapper)  # type: ignore[type-abstract]
+        models.get("ghost_1_256", Swapper)
     assert fed.value.context["licence"] == known.model("arcface_w600k_r50").licence
 
 
 def test_an_unknown_name_is_a_rejection_with_the_known_ones() -> None:
     models, registry = view("any")
     with pytest.raises(UnknownModelError, match=r"no swapper that is called 'nope'; there are .*mesh") as caught:
-        models.get("nope", Swapper)  # type: ignore[type-abstract]
+        models.get("nope", Swapper)
     assert (caught.value.status, caught.value.code, caught.value.context) == (422, "unknown_model", {"model": "nope"})
     assert registry.asked == []
 
@@ -100,12 +100,12 @@ def test_an_unknown_name_is_a_rejection_with_the_known_ones() -> None:
 def test_a_model_of_another_role_is_unknown_in_this_one(name: str) -> None:
     models, _ = view("any")
     with pytest.raises(UnknownModelError, match="no swapper"):
-        models.get(name, Swapper)  # type: ignore[type-abstract]
-    models.get("xseg_1", Occluder)  # type: ignore[type-abstract]
+        models.get(name, Swapper)
+    models.get("xseg_1", Occluder)
 
 
 def test_what_the_operator_chose_for_a_role_is_not_asked_about() -> None:
     registry = Registry()
     chosen = catalog.default().choosing({"detector": "scrfd"})
-    TenantModels(registry, chosen, Policy()).get("detector", Detector)  # type: ignore[type-abstract]
+    TenantModels(registry, chosen, Policy()).get("detector", Detector)
     assert registry.asked == ["detector"]

@@ -77,8 +77,8 @@ def test_many_threads_share_one_load(registry: ModelRegistry) -> None:
 
 
 def test_a_role_is_its_chosen_model(registry: ModelRegistry) -> None:
-    moderator = registry.get("moderator", Moderator)  # type: ignore[type-abstract]
-    assert moderator is registry.get("one", Moderator)  # type: ignore[type-abstract]
+    moderator = registry.get("moderator", Moderator)
+    assert moderator is registry.get("one", Moderator)
     assert moderator.score(None) == 0.5  # type: ignore[arg-type]
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_loaded_before_it_is_asked_for(registry: ModelRegistry) -> No
 
 def test_a_model_of_another_role_is_refused(registry: ModelRegistry) -> None:
     with pytest.raises(ModelNotFoundError, match=r"'one' is a moderator, no Detector: no detect\(\)"):
-        registry.get("one", Detector)  # type: ignore[type-abstract]
+        registry.get("one", Detector)
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(registry: ModelRegistry) -> None:
