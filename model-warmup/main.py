@@ -3,6 +3,9 @@
     python model-warmup/main.py <stage, role or model>...     python model-warmup/main.py --all
     python model-warmup/main.py --samples <folder>
 
+With `--watch` it fills a node's folder and keeps it filled, until it is told to end; with `--wait` it only waits until
+another process has done so, and writes nothing: the two halves of a folder that pods mount read-only.
+
 Exits 0 when every file is in place, 1 when a model cannot be had, 2 for wrong arguments or settings.
 """
 
@@ -11,10 +14,16 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
+LOOK_SECONDS = 0.1
+"""How often a waiting process looks: a look is a small read and a stat a file."""
 sys.path.insert(0, str(ROOT))
 
 from shared.errors import ConfigError, WakeswapError  # noqa: E402
@@ -31,6 +40,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="name", help="stage, role or model")
     parser.add_argument("--all", action="store_true", help="what every stage needs")
     parser.add_argument("--samples", type=Path, metavar="FOLDER", help="put the sample pictures there")
+    stay = parser.add_mutually_exclusive_group()
+    stay.add_argument("--watch", action="store_true", help="fill, look again every so often, and stay")
+    parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="how often --watch looks")
+    stay.add_argument("--wait", action="store_true", help="wait until it is filled; write nothing")
     arguments = parser.parse_args()
     if not (arguments.names or arguments.all or arguments.samples):
         parser.error("name a stage, a role or a model, or use --all or --samples")
@@ -38,15 +51,45 @@ def main() -> int:
         settings = Settings.from_environment(os.environ).models
         catalog, cache = build.chosen(settings), build.cache(settings)
         specs = needed(catalog, [*(catalog.stages if arguments.all else ()), *arguments.names])
+        if arguments.watch:
+            watch(cache, specs, arguments.every)
+        if arguments.wait:
+            wait(cache, specs)
+            return 0
         with display.progress() as progress:
-            for spec in specs:
-                cache.ensure(spec, progress)
+            fill(cache, specs, progress)
             if arguments.samples:
                 copy_samples(catalog, cache, arguments.samples, progress)
     except WakeswapError as error:
         print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
     return 0
+
+
+def fill(cache: ModelCache, specs: Sequence[ModelSpec], progress: Progress) -> None:
+    for spec in specs:
+        cache.ensure(spec, progress)
+
+
+def watch(cache: ModelCache, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
+    """Fill, and fetch again what is missing or damaged later. Ends with SIGTERM; a source that fails may recover."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    while True:
+        try:
+            with display.progress() as progress:
+                fill(cache, specs, progress)
+        except WakeswapError as error:
+            print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr, flush=True)
+        time.sleep(seconds)
+
+
+def wait(cache: ModelCache, specs: Sequence[ModelSpec]) -> None:
+    """How long it may take is the platform's business: a pod has its progress deadline."""
+    for spec in specs:
+        if cache.find(spec) is None:
+            print(f"model-warmup: waiting for {spec.name}", file=sys.stderr, flush=True)
+        while cache.find(spec) is None:
+            time.sleep(LOOK_SECONDS)
 
 
 def needed(catalog: Catalog, names: list[str]) -> tuple[ModelSpec, ...]:
