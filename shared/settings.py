@@ -96,6 +96,8 @@ class ModelSettings:
     """Folder of the node's model cache; pods of one node may share it."""
     bucket: str = _env("WAKESWAP_MODEL_BUCKET", _store_url, "")
     """Store URL of the model bucket, asked before the models' own sources. Empty: there is none."""
+    tag: str = _env("WAKESWAP_MODEL_TAG", _text, "")
+    """Version of the bucket's models, or a channel such as `stable`. Empty, or not in the bucket: the catalogue's."""
     lock: str = _env("WAKESWAP_MODEL_LOCK", _text, "")
     """File in which digests are pinned that the catalogue lacks. Empty: `models.lock.toml` beside the cache."""
     detector: str = _env("WAKESWAP_DETECTOR", _text, "centerface")
@@ -132,8 +134,8 @@ class ServingSettings:
     """Where a stage publishes events outside of a reply; a SinkBinding sets it. Empty: replies only."""
     concurrency: int = _env("WAKESWAP_CONCURRENCY", _whole(1, 1000), 1)
     """Events worked on at once by one process (threads); equals the Service's containerConcurrency."""
-    timeout_seconds: int = _env("WAKESWAP_TIMEOUT_SECONDS", _whole(1, 86400), 300)
-    """Seconds one event may take; equals the Service's timeoutSeconds."""
+    timeout_seconds: int = _env("WAKESWAP_TIMEOUT_SECONDS", _whole(1, 86400), 290)
+    """Seconds one event may take; a little less than the Service's timeoutSeconds, so that the stage answers first."""
     handovers: str = _env("WAKESWAP_HANDOVERS", _text, "")
     """For a process of several stages, JSON: `{"<stage>": [<filters of its Trigger>]}`, the events it gets in here."""
     lease_seconds: int = _env("WAKESWAP_LEASE_SECONDS", _whole(1, 3600), 15)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -19,19 +18,14 @@ COMPONENTS = sorted(path.name for path in (ROOT / "knative/components").iterdir(
 
 @cache
 def rendered(overlay: str, *components: str) -> tuple[dict[str, Any], ...]:
+    """The overlay as if it listed these components, in this order."""
     kubectl = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"
     with tempfile.TemporaryDirectory() as folder:
-        here = Path(folder).resolve()
-        knative = Path(os.path.relpath(ROOT / "knative", here))
-        kustomization = {
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-            "namespace": "wakeswap",
-            "resources": [str(knative / "overlays" / overlay)],
-            "components": [str(knative / "components" / name) for name in components],
-        }
-        (here / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-        done = subprocess.run([kubectl, "kustomize", folder], check=True, capture_output=True, text=True)
+        copy = shutil.copytree(ROOT / "knative", Path(folder) / "knative") / "overlays" / overlay
+        kustomization = yaml.safe_load((copy / "kustomization.yaml").read_text())
+        kustomization["components"] = [f"../../components/{name}" for name in components]
+        (copy / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+        done = subprocess.run([kubectl, "kustomize", str(copy)], check=True, capture_output=True, text=True)
     return tuple(yaml.safe_load_all(done.stdout))
 
 

@@ -157,22 +157,6 @@ def test_cold_02_concurrency_is_what_the_process_serves(overlay: str) -> None:
             assert annotations["autoscaling.knative.dev/target-utilization-percentage"] == "100", name
 
 
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_cold_05_timeouts_rise_from_the_inside_out(overlay: str) -> None:
-    (config,) = [doc for doc in render(overlay) if doc["kind"] == "ConfigMap"]
-    for name, service in services(overlay).items():
-        seconds = pod(service)["timeoutSeconds"]
-        assert config["data"]["WAKESWAP_TIMEOUT_SECONDS"] == str(seconds), name
-        assert seconds <= 600
-        annotations = service["spec"]["template"]["metadata"]["annotations"]
-        deadline = annotations.get("serving.knative.dev/progress-deadline", "600s")
-        assert int(deadline.removesuffix("s")) >= 120, "a cold load takes seconds: bench_wake"
-    for name, spec in triggers(overlay).items():
-        if "uri" not in spec["subscriber"]:
-            waits = int(spec["delivery"]["timeout"].removeprefix("PT").removesuffix("S"))
-            assert waits > pod(services(overlay)[spec["subscriber"]["ref"]["name"]])["timeoutSeconds"], name
-
-
 def test_cold_05_no_worker_is_killed_for_working() -> None:
     read = "import runpy; read = runpy.run_path('shared/serving/gunicorn.conf.py')"
     code = f"{read}; print(read['timeout'], read['graceful_timeout'])"

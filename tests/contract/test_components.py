@@ -1,0 +1,127 @@
+"""Components change what they say and nothing that Knative refuses (webhook rules of knative.md, 1.2 and 1.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.local.manifests import load
+from tests.contract.components import COMPONENTS, ROOT, of_kind, rendered
+
+CACHES = ("cache-pod", "cache-node", "cache-pvc")
+SETS = [(cache,) for cache in CACHES] + [("fused", cache) for cache in CACHES] + [("fused",), ()]
+READ_ONLY = {"hostPath", "secret", "configMap", "projected", "csi", "image"}
+"""Kinds of volume that may only be mounted read-only; init containers must say so themselves."""
+MODELS = {"moderate", "detect", "swap", "enhance", "fused"}
+POD = {
+    "containerConcurrency",
+    "timeoutSeconds",
+    "responseStartTimeoutSeconds",
+    "containers",
+    "initContainers",
+    "volumes",
+}
+
+
+def pods(components: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    services = of_kind(rendered("production", *components), "Service", "serving.knative.dev")
+    return {name: service["spec"]["template"]["spec"] for name, service in services.items()}
+
+
+def kinds(pod: dict[str, Any]) -> dict[str, str]:
+    return {volume["name"]: next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
+
+
+def flags(pod: dict[str, Any]) -> set[str]:
+    """What config-features must enable for this pod."""
+    found = {"kubernetes.podspec-init-containers"} if "initContainers" in pod else set()
+    volumes = kinds(pod)
+    if "hostPath" in volumes.values():
+        found.add("kubernetes.podspec-volumes-hostpath")
+    if "persistentVolumeClaim" in volumes.values():
+        found.add("kubernetes.podspec-persistent-volume-claim")
+        mounts = [mount for container in everything(pod) for mount in container.get("volumeMounts", [])]
+        if any(not m.get("readOnly") for m in mounts if volumes[m["name"]] == "persistentVolumeClaim"):
+            found.add("kubernetes.podspec-persistent-volume-write")
+    return found
+
+
+def everything(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*pod.get("initContainers", []), *pod["containers"]]
+
+
+@pytest.mark.parametrize("components", SETS, ids="+".join)
+def test_every_pod_is_one_that_knative_takes(components: tuple[str, ...]) -> None:
+    for name, pod in pods(components).items():
+        assert set(pod) <= POD, name
+        volumes = kinds(pod)
+        mounted = {mount["name"] for container in everything(pod) for mount in container.get("volumeMounts", [])}
+        assert mounted == set(volumes), f"{name}: every volume must be mounted, every mount be a volume"
+        for container in everything(pod):
+            for mount in container.get("volumeMounts", []):
+                assert mount.get("readOnly") or volumes[mount["name"]] not in READ_ONLY, name
+        for init in pod.get("initContainers", []):
+            assert not {"readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "restartPolicy"} & set(init)
+
+
+@pytest.mark.parametrize("cache", CACHES)
+@pytest.mark.parametrize("others", [(), ("fused",)])
+def test_the_flags_it_lists_are_those_that_it_needs(cache: str, others: tuple[str, ...]) -> None:
+    folder = ROOT / "knative/components" / cache
+    listed = yaml.safe_load((folder / "config-features.yaml").read_text())["data"]
+    assert set(listed.values()) == {"enabled"}  # anything else is ignored without a word
+    assert set(listed) == set().union(*map(flags, pods((*others, cache)).values()))
+    readme = (folder / "README.md").read_text()
+    assert all(f"`{flag}`" in readme for flag in listed)
+    assert "**When:**" in readme
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_only_who_may_write_fetches(cache: str) -> None:
+    """A step on a read-only folder waits; one that fetches has a folder it can write to. Neither pretends."""
+    for name, pod in pods(("fused", cache)).items():
+        for init in pod.get("initContainers", []):
+            (mount,) = init["volumeMounts"]
+            stages = name.replace("-", "_").split() if name != "fused" else ["detect", "swap", "publish"]
+            waits = ["--wait"] if mount.get("readOnly") else []
+            assert init["command"] == ["python", "model-warmup/main.py", *waits, *stages]
+
+
+def test_each_cache_is_of_the_kind_it_says() -> None:
+    expected = {"cache-pod": "emptyDir", "cache-node": "hostPath", "cache-pvc": "persistentVolumeClaim"}
+    for cache, kind in expected.items():
+        found = {name: kinds(pod)["models"] for name, pod in pods((cache,)).items() if "volumes" in pod}
+        found |= {"fused": kinds(pods(("fused", cache))["fused"])["models"]}
+        assert set(found) == MODELS
+        on_demand = {"enhance": "emptyDir"} if cache == "cache-node" else {}
+        assert found == {**dict.fromkeys(MODELS, kind), **on_demand}
+
+
+def test_the_nodes_folder_is_the_one_that_services_mount() -> None:
+    (daemon,) = of_kind(rendered("production", "cache-node"), "DaemonSet").values()
+    pod = daemon["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["python", "model-warmup/main.py", "--watch", "--all"]
+    assert not container["volumeMounts"][0].get("readOnly")
+    assert container["image"].startswith("wakeswap:")
+    swap = pods(("cache-node",))["swap"]
+    assert pod["volumes"] == swap["volumes"]
+    assert container["volumeMounts"][0]["mountPath"] == swap["containers"][0]["volumeMounts"][0]["mountPath"]
+    (config,) = of_kind(rendered("production"), "ConfigMap").values()
+    assert config["data"]["WAKESWAP_MODEL_CACHE"] == container["volumeMounts"][0]["mountPath"]
+
+
+@pytest.mark.parametrize("components", [("cache-pod",), ("fused",), ("fused", "cache-pod")], ids="+".join)
+def test_the_local_platform_plays_them(components: tuple[str, ...], tmp_path: Any) -> None:
+    file = tmp_path / "manifests.yaml"
+    file.write_text(yaml.safe_dump_all(rendered("local", *components)))
+    services = load(file, lambda _, templates: dict(templates)).services
+    assert ("fused" in services) == ("fused" in components)
+
+
+def test_every_component_is_looked_at_here_and_says_when_to_use_it() -> None:
+    assert {*CACHES, "fused"} <= set(COMPONENTS)
+    for name in COMPONENTS:
+        assert (ROOT / "knative/components" / name / "README.md").is_file()
