@@ -118,6 +118,8 @@ class ModelSettings:
     """Where models run: `cpu`; `gpu`, CUDA or the process is not ready; `gpu-preferred`, CUDA where there is one."""
     tensorrt: bool = _env("WAKESWAP_TENSORRT", _flag, False)
     """Run models through TensorRT, or the process is not ready; needs WAKESWAP_DEVICE=gpu. `true` or `false`."""
+    graph: str = _env("WAKESWAP_GRAPH", _one_of("mapped", "plain"), "mapped")
+    """`mapped`: keep each model's optimised graph in the cache and map its weights; `plain`: optimise in every wake."""
     batch_elements: int = _env("WAKESWAP_BATCH_ELEMENTS", _whole(0, 10**9), 0)
     """Most input numbers of one run of a model, which bounds its memory. 0: the device's own, few on a CPU."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,13 @@ from shared.models.catalog import Catalog
 from shared.models.choice import TenantModels
 from shared.settings import ModelSettings
 from shared.storage.open import open_store
+from shared.vision.graphs import SMALLEST
 
 if TYPE_CHECKING:
     from shared.context import Models
     from shared.models.registry import ModelRegistry
     from shared.tenancy.tenant import Policy
+    from shared.vision.runtime import Runtime
 
 
 def chosen(settings: ModelSettings) -> Catalog:
@@ -27,9 +30,11 @@ def chosen(settings: ModelSettings) -> Catalog:
     return default.choosing({role: name for role, name in named.items() if name})
 
 
-def cache(settings: ModelSettings) -> ModelCache:
+def cache(settings: ModelSettings, *, refresh: bool = False, tenant: str = "") -> ModelCache:
+    """`refresh`: ask the bucket what a channel stands for now; `tenant`: whose own models may be used too."""
     bucket = open_store(settings.bucket) if settings.bucket else None
-    return ModelCache(settings.cache, bucket, Path(settings.lock) if settings.lock else None)
+    lock = Path(settings.lock) if settings.lock else None
+    return ModelCache(settings.cache, bucket, lock, tag=settings.tag, refresh=refresh, tenant=tenant)
 
 
 def tenant_view(registry: Models, settings: ModelSettings, policy: Policy) -> Models:
@@ -40,12 +45,26 @@ def tenant_view(registry: Models, settings: ModelSettings, policy: Policy) -> Mo
 def registry(settings: ModelSettings) -> ModelRegistry:
     """Imports numpy, not yet onnxruntime. Raises ConfigError."""
     from shared.models.registry import ModelRegistry
+
+    return ModelRegistry(chosen(settings), cache(settings), _runtime(settings))
+
+
+def prepare(settings: ModelSettings, files: Mapping[str, Path]) -> None:
+    """Make the optimised graphs of a model in the cache, so that no function has to. Raises ModelError and its kin."""
+    runtime = _runtime(settings)
+    for path in files.values():
+        if path.suffix == ".onnx" and path.stat().st_size >= SMALLEST:
+            runtime.session(path)
+
+
+def _runtime(settings: ModelSettings) -> Runtime:
+    from shared.models.derived import DerivedGraphs
     from shared.vision.runtime import Runtime
 
-    runtime = Runtime(
+    return Runtime(
         settings.device,
         tensorrt=settings.tensorrt,
         engines=settings.cache / "engines",
         batch_elements=settings.batch_elements,
+        graphs=DerivedGraphs(settings.cache) if settings.graph == "mapped" else None,
     )
-    return ModelRegistry(chosen(settings), cache(settings), runtime)

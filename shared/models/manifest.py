@@ -85,10 +85,10 @@ def suspects(folder: Path, files: FileSet) -> tuple[str, ...] | None:
         return None
     if any(found[name].st_size != entry.size for name, entry in entries.items()):
         return None
-    return tuple(name for name, entry in entries.items() if not _as_noted(found[name].st_mtime_ns, entry.mtime_ns))
+    return tuple(name for name, entry in entries.items() if not as_noted(found[name].st_mtime_ns, entry.mtime_ns))
 
 
-def _as_noted(found: int, noted: int) -> bool:
+def as_noted(found: int, noted: int) -> bool:
     """Images and archives keep whole seconds only."""
     return noted in (0, found) or (found % 10**9 == 0 and noted // 10**9 == found // 10**9)
 

@@ -6,7 +6,11 @@ do not survive one. Knows the error tree and nothing of any model.
 
 from __future__ import annotations
 
+import logging
 import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
@@ -14,11 +18,16 @@ from typing import Any
 
 from shared.errors import ConfigError, GpuUnavailableError, ModelNotFoundError
 from shared.vision.batches import Batches
+from shared.vision.graphs import GRAPH, WEIGHTS, Facts, Graphs, facts
 from shared.vision.session import Session, load_error
 from shared.vision.threads import cpu_limit
 
 _ERROR_NAMES = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "Fail", "NotImplemented", "RuntimeException")
 _ERROR_LEVEL = 3
+_SMALLEST_WEIGHT = 1024
+"""Bytes of a tensor that a kept graph has in its weights file."""
+
+log = logging.getLogger(__name__)
 
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
@@ -52,11 +61,13 @@ class Runtime:
         tensorrt: bool = False,
         engines: Path | None = None,
         batch_elements: int = 0,
+        graphs: Graphs | None = None,
     ) -> None:
         """`threads`: most threads of one session, and OpenCV's number; by default what the cgroup allows.
 
         `tensorrt`: run through TensorRT, which builds an engine for every shape (minutes; kept in the folder `engines`)
         or GpuUnavailableError. `batch_elements`: most input numbers of one run, 0 for the device's default.
+        `graphs`: where optimised graphs are kept, so that only the first process optimises; None: nowhere.
         Raises ConfigError for TensorRT on anything but a required GPU.
         """
         self.device = Device(device)
@@ -66,6 +77,7 @@ class Runtime:
         self._tensorrt = tensorrt
         self._engines = engines
         self._batch_elements = batch_elements
+        self._graphs = graphs
         self._lock = threading.Lock()
         self._opencv_follows = False
 
@@ -81,10 +93,10 @@ class Runtime:
         self._limit_opencv()
         ort = _onnxruntime()
         providers = self._providers(ort)
-        options = session_options(ort, min(self.threads, threads or self.threads))
+        most = min(self.threads, threads or self.threads)
         errors = _ort_errors()
         try:
-            session = ort.InferenceSession(str(path), options, providers=providers)
+            session = _Load(ort, path, most, providers, errors).run(self._graphs, self._known(ort, providers[0][0]))
         except errors as error:
             raise load_error(path, str(error)) from error
         self._check_provider(session.get_providers()[0])
@@ -94,6 +106,11 @@ class Runtime:
         """The session for any number of rows, run in batches that the memory budget allows."""
         default = CPU_ELEMENTS if session.provider == "cpu" else GPU_ELEMENTS
         return Batches(session, self._batch_elements or default)
+
+    def _known(self, ort: ModuleType, provider: str) -> Facts | None:
+        """What a kept graph depends on; None where the session may turn out to run on something else."""
+        certain = provider == _CPU or self.device is Device.GPU
+        return facts(ort.__version__, provider) if self._graphs is not None and certain else None
 
     def _wanted(self) -> list[str]:
         if self.device is Device.CPU:
@@ -133,6 +150,55 @@ class Runtime:
 
                 cv2.setNumThreads(self.threads)
                 self._opencv_follows = True
+
+
+@dataclass(frozen=True)
+class _Load:
+    """One model file on its way to an InferenceSession."""
+
+    ort: ModuleType
+    path: Path
+    threads: int
+    providers: Sequence[tuple[str, dict[str, str]]]
+    errors: tuple[type[Exception], ...]
+
+    def run(self, graphs: Graphs | None, known: Facts | None) -> Any:
+        """Of the kept graph, or of the model itself, whose graph is kept on the way."""
+        if graphs is None or known is None:
+            return self._session(self.path, self._options())
+        kept = graphs.find(self.path, known)
+        if kept is not None:
+            try:
+                return self._mapped(kept)
+            except self.errors as error:
+                log.warning("a kept graph of %s cannot be loaded: %s", self.path.name, error)
+                graphs.discard(kept)
+        # whatever keeps it from being kept, the model itself may load
+        with suppress(OSError, *self.errors), graphs.keep(self.path, known) as folder:
+            return self._kept_in(folder) if folder else self._session(self.path, self._options())
+        return self._session(self.path, self._options())
+
+    def _mapped(self, graph: Path) -> Any:
+        options = self._options()
+        options.graph_optimization_level = self.ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        return self._session(graph, options)
+
+    def _kept_in(self, folder: Path) -> Any:
+        options = self._options()
+        options.optimized_model_filepath = str(folder / GRAPH)
+        prefix = "session.optimized_model_external_initializers"
+        options.add_session_config_entry(f"{prefix}_file_name", WEIGHTS)
+        options.add_session_config_entry(f"{prefix}_min_size_in_bytes", str(_SMALLEST_WEIGHT))
+        session = self._session(self.path, options)
+        if session.get_providers()[0] != self.providers[0][0]:
+            raise OSError(f"The graph was made for {session.get_providers()[0]}")
+        return session
+
+    def _options(self) -> Any:
+        return session_options(self.ort, self.threads)
+
+    def _session(self, path: Path, options: Any) -> Any:
+        return self.ort.InferenceSession(str(path), options, providers=self.providers)
 
 
 _CUDA_OPTIONS = {

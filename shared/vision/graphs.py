@@ -1,0 +1,72 @@
+"""Where optimised graphs are kept, as the runtime sees it, and what one may be used for.
+
+onnxruntime's optimiser bakes the processor's own layouts into a graph: one that was made for another version,
+processor or GPU may be wrong or slow, so all of that is part of its name. Knows the machine, no model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+GRAPH, WEIGHTS = "graph.onnx", "weights.bin"
+SMALLEST = 1 << 20
+"""Bytes of a model file that is worth it: 2.4 MB gain 13 ms of CPU, 24 MB 70 ms, 530 MB seconds (docs/loading.md)."""
+
+CPU_INFO = Path("/proc/cpuinfo")
+GPUS = Path("/proc/driver/nvidia/gpus")
+
+Facts = Mapping[str, str]
+
+
+class Graphs(Protocol):
+    def find(self, path: Path, facts: Facts) -> Path | None:
+        """The graph that was made from the model file `path` for exactly these facts, complete; or None."""
+        ...
+
+    def keep(self, path: Path, facts: Facts) -> AbstractContextManager[Path | None]:
+        """A folder for GRAPH and WEIGHTS, kept when the block ends without an error.
+
+        None: not here (read-only, no room, a file of unknown content) or not now (another process is at it).
+        """
+        ...
+
+    def discard(self, graph: Path) -> None:
+        """Forget a graph that could not be loaded."""
+        ...
+
+
+def facts(version: str, provider: str) -> Facts | None:
+    """What a graph made here by onnxruntime `version` depends on; None where that cannot be told or nothing is kept.
+
+    TensorRT keeps engines of its own, by GPU and version.
+    """
+    device = _cpu() if provider == "CPUExecutionProvider" else _gpu() if provider == "CUDAExecutionProvider" else ""
+    if not device:
+        return None
+    return {"runtime": version, "provider": provider, "machine": platform.machine(), "device": device}
+
+
+def _cpu() -> str:
+    """Model and instruction sets of the first processor: the layout of convolutions follows them."""
+    try:
+        with CPU_INFO.open("rb") as file:
+            first = file.read(16384).split(b"\n\n", 1)[0]
+    except OSError:
+        return ""
+    names = (b"flags", b"Features", b"CPU part", b"vendor_id", b"cpu family", b"model\t")
+    told = [line for line in first.splitlines() if line.startswith(names)]
+    return hashlib.sha256(b"\n".join(told)).hexdigest() if told else ""
+
+
+def _gpu() -> str:
+    """Models of all NVIDIA GPUs in sight, as the driver names them."""
+    try:
+        texts = [path.read_text(encoding="utf-8") for path in sorted(GPUS.glob("*/information"))]
+    except OSError:
+        return ""
+    return " ".join(line.partition(":")[2].strip() for text in texts for line in text.splitlines() if "Model" in line)
