@@ -43,8 +43,6 @@ MAX_WAIT_SECONDS = 60.0
 """Longest that `Prefer: wait` holds a request: load balancers cut silent connections after a minute or so."""
 MAX_PAGE = 100
 _CHUNK = 65_536
-_FIRST_LOOK, _LAST_LOOK = 0.05, 0.5
-"""Seconds between two looks at the store while a caller waits; the pause grows by half each time."""
 
 
 @dataclass(frozen=True)
@@ -154,13 +152,13 @@ class _Routes:
 
     def _after(self, ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
         """Look at the job until it has ended or the wait is over; the look costs two short reads."""
-        ends, pause = time.monotonic() + wait, _FIRST_LOOK
+        begun = time.monotonic()
         while (outcome := views.read_end(ctx.store, tenant, job_id)) is None:
-            left = min(ends - time.monotonic(), ctx.deadline.remaining())
+            waited = time.monotonic() - begun
+            left = min(wait - waited, ctx.deadline.remaining())
             if left <= 0 or self._front.stopping():
                 break
-            time.sleep(min(pause, left))
-            pause = min(pause * 1.5, _LAST_LOOK)
+            time.sleep(min(pause(waited), left))
         headers = [("Location", api_documents.path(job_id))]
         if wait:
             headers.append(("Preference-Applied", f"wait={wait:g}"))
@@ -198,3 +196,8 @@ def _unauthorized(error: UnauthorizedError) -> Response:
     response = respond(problem(error))
     response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def pause(waited: float) -> float:
+    """Seconds to the next look at the store for a caller who has waited so long: an answer is a twentieth late."""
+    return min(max(waited / 20, 0.05), 0.5)

@@ -226,3 +226,7 @@ def test_record_of_two_writers_is_the_first_ones(api: Api) -> None:
     assert known is not None
     other = records.JobRecord(Job(job, (), known.job.target), request="other")
     assert records.create(api.world.store, "demo", other) == known
+
+
+def test_whoever_waits_gets_the_answer_a_twentieth_late_at_most() -> None:
+    assert [front.pause(waited) for waited in (0.0, 1.0, 4.0, 10.0, 60.0)] == [0.05, 0.05, 0.2, 0.5, 0.5]
