@@ -120,6 +120,8 @@ class ModelSettings:
     """Run models through TensorRT, or the process is not ready; needs WAKESWAP_DEVICE=gpu. `true` or `false`."""
     graph: str = _env("WAKESWAP_GRAPH", _one_of("mapped", "plain"), "mapped")
     """`mapped`: keep each model's optimised graph in the cache and map its weights; `plain`: optimise in every wake."""
+    budget_mb: int = _env("WAKESWAP_MODEL_BUDGET_MB", _whole(0, 10**7), 0)
+    """MB of model files in memory at once (on a GPU: in its memory); models a stage warms stay. 0: no limit."""
     batch_elements: int = _env("WAKESWAP_BATCH_ELEMENTS", _whole(0, 10**9), 0)
     """Most input numbers of one run of a model, which bounds its memory. 0: the device's own, few on a CPU."""
 

@@ -18,6 +18,7 @@ from shared.vision.graphs import SMALLEST
 if TYPE_CHECKING:
     from shared.context import Models
     from shared.models.registry import ModelRegistry
+    from shared.models.residents import Meter
     from shared.tenancy.tenant import Policy
     from shared.vision.runtime import Runtime
 
@@ -42,11 +43,12 @@ def tenant_view(registry: Models, settings: ModelSettings, policy: Policy) -> Mo
     return TenantModels(registry, chosen(settings), policy)
 
 
-def registry(settings: ModelSettings) -> ModelRegistry:
+def registry(settings: ModelSettings, meter: Meter | None = None) -> ModelRegistry:
     """Imports numpy, not yet onnxruntime. Raises ConfigError."""
     from shared.models.registry import ModelRegistry
 
-    return ModelRegistry(chosen(settings), cache(settings), _runtime(settings))
+    budget = settings.budget_mb * 1_000_000
+    return ModelRegistry(chosen(settings), cache(settings), _runtime(settings), budget=budget, meter=meter)
 
 
 def prepare(settings: ModelSettings, files: Mapping[str, Path]) -> None:

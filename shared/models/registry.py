@@ -1,22 +1,22 @@
 """From a name to a loaded adapter: imported when first asked for, loaded once however many threads ask.
 
+What a stage warms stays in memory; what jobs ask for beside it goes again when the budget needs its room.
 Knows the catalogue, the cache and the runtime that adapters are given; knows no adapter and no runtime by itself.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.errors import ConfigError, ModelNotFoundError
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
+from shared.models.residents import Meter, Residents, Slot, Unmetered
 from shared.models.spec import ModelSpec
 from shared.vision.protocols import Adapter, ModelAssets
 
@@ -28,22 +28,18 @@ A = TypeVar("A")
 log = logging.getLogger(__name__)
 
 
-@dataclass
-class _Slot:
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    adapter: Adapter | None = None
-    warm: bool = False
-
-
 class ModelRegistry:
     """The `shared.context.Models` of one process. Any number of threads may use it."""
 
-    def __init__(self, catalog: Catalog, cache: ModelCache, runtime: Runtime) -> None:
+    def __init__(
+        self, catalog: Catalog, cache: ModelCache, runtime: Runtime, *, budget: int = 0, meter: Meter | None = None
+    ) -> None:
+        """`budget`: bytes of model files in memory at once, 0 for no limit."""
         self._catalog = catalog
         self._cache = cache
         self._runtime = runtime
-        self._slots: dict[str, _Slot] = {}
-        self._lock = threading.Lock()
+        self._meter = meter or Unmetered()
+        self.residents = Residents(budget, self._meter, lambda name: cache.release(catalog.model(name)))
 
     def get(self, name: str, protocol: type[A]) -> A:
         """The adapter of the model, or of the role's model, called `name`.
@@ -73,30 +69,33 @@ class ModelRegistry:
 
     def _warm(self, spec: ModelSpec) -> None:
         adapter = self._loaded(spec)
-        slot = self._slot(spec)
+        slot = self.residents.slot(spec.name)
         with slot.lock:
+            slot.pinned = True
             if not slot.warm:
                 adapter.warm()
                 slot.warm = True
 
     def _loaded(self, spec: ModelSpec) -> Adapter:
-        slot = self._slot(spec)
+        slot = self.residents.slot(spec.name)
         with slot.lock:
-            if slot.adapter is None:
-                slot.adapter = self._load(spec)
-            return slot.adapter
+            if slot.adapter is not None:
+                self._meter.count("model_hits", model=spec.name)
+                return slot.adapter
+            slot.adapter = adapter = self._load(spec, slot)
+        self.residents.tell()
+        return adapter
 
-    def _slot(self, spec: ModelSpec) -> _Slot:
-        with self._lock:
-            return self._slots.setdefault(spec.name, _Slot())
-
-    def _load(self, spec: ModelSpec) -> Adapter:
+    def _load(self, spec: ModelSpec, slot: Slot) -> Adapter:
         started = time.monotonic()
         family = _family(spec)
         used = {part: self._loaded(self._catalog.model(name)) for part, name in spec.uses.items()}
-        assets = ModelAssets(spec.name, self._cache.ensure(spec), spec.parameters, used)
-        adapter = family(assets, self._runtime)
-        log.info("model loaded", extra={"model": spec.name, "seconds": round(time.monotonic() - started, 3)})
+        files = self._cache.ensure(spec)
+        with self.residents.taking(slot, sum(path.stat().st_size for path in files.values())):
+            adapter = family(ModelAssets(spec.name, files, spec.parameters, used), self._runtime)
+        seconds = time.monotonic() - started
+        self._meter.observe("model_load", seconds, model=spec.name)
+        log.info("model loaded", extra={"model": spec.name, "seconds": round(seconds, 3)})
         return adapter
 
 

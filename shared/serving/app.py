@@ -73,7 +73,7 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         ledger=Ledger(store, seconds=serving.lease_seconds),
         outcomes=Outcomes(store, loaded.name),
         lifecycle=Lifecycle(serving.timeout_seconds),
-        models=LazyModels(settings.models),
+        models=LazyModels(settings.models, metrics),
         metrics=metrics,
         emitter=_emitter(serving),
         timeout=serving.timeout_seconds,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.context import Deadline, Metrics, Models
 from shared.errors import DeadlineExceededError, StoppingError
@@ -19,6 +19,9 @@ from shared.storage.scoped import TenantStore
 from shared.telemetry.logs import Log
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Policy, Tenant
+
+if TYPE_CHECKING:
+    from shared.models.residents import Meter
 
 A = TypeVar("A")
 
@@ -76,8 +79,10 @@ class DoorContext:
 class LazyModels:
     """The process's registry, made when a stage first asks for a model."""
 
-    def __init__(self, settings: ModelSettings) -> None:
+    def __init__(self, settings: ModelSettings, meter: Meter | None = None) -> None:
+        """`meter`: told of loads, hits and what is in memory."""
         self._settings = settings
+        self._meter = meter
         self._made: Models | None = None
         self._making = threading.Lock()
 
@@ -101,7 +106,7 @@ class LazyModels:
             if self._made is None:
                 from shared.models import build
 
-                self._made = build.registry(self._settings)
+                self._made = build.registry(self._settings, self._meter)
             return self._made
 
 

@@ -1,4 +1,4 @@
-"""Counters and histograms of one process, in Prometheus' text format. The only importer of prometheus_client.
+"""Counters, gauges and histograms of one process, in Prometheus' text format. The only importer of prometheus_client.
 
 One gunicorn worker a pod, so no multiprocess files; a sleeping function has nothing to scrape, and what it did is
 in the jobs' own records.
@@ -10,7 +10,7 @@ import re
 import threading
 from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -18,7 +18,7 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
-M = TypeVar("M", Counter, Histogram)
+M = TypeVar("M", Counter, Gauge, Histogram)
 
 
 class PrometheusMetrics:
@@ -29,6 +29,7 @@ class PrometheusMetrics:
         self._lock = threading.Lock()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}
+        self._gauges: dict[str, Gauge] = {}
         ProcessCollector(registry=self.registry)
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
@@ -39,6 +40,15 @@ class PrometheusMetrics:
                     f"wakeswap_{_check(name)}", _words(name), sorted(labels), registry=self.registry
                 )
         _labelled(self._counters[name], labels).inc(amount)
+
+    def gauge(self, name: str, value: float, **labels: str) -> None:
+        """Set `wakeswap_<name>`. Raises ValueError as `count` does."""
+        with self._lock:
+            if name not in self._gauges:
+                self._gauges[name] = Gauge(
+                    f"wakeswap_{_check(name)}", _words(name), sorted(labels), registry=self.registry
+                )
+        _labelled(self._gauges[name], labels).set(value)
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         """Add a duration to the histogram `wakeswap_<name>_seconds`. Raises ValueError as `count` does."""

@@ -74,3 +74,10 @@ def test_first_use_from_many_threads_makes_one_metric() -> None:
         thread.join(5)
     assert samples(metrics)["wakeswap_events_total", ()] == 16
     assert samples(metrics)["wakeswap_work_seconds_count", ()] == 16
+
+
+def test_a_gauge_shows_its_last_value() -> None:
+    metrics = PrometheusMetrics()
+    metrics.gauge("models_resident", 3)
+    metrics.gauge("models_resident", 2)
+    assert samples(metrics)["wakeswap_models_resident", ()] == 2
