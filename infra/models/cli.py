@@ -1,6 +1,7 @@
-"""The command line: `python -m infra.models list | show | fetch | verify`. Exit status as of `main`.
+"""The command line: `python -m infra.models list | show | fetch | verify`, and with the bucket
+`push | pull | promote | drop | gc`. Exit status as of `main`.
 
-Works on the catalogue and the cache that the settings name (WAKESWAP_MODEL_CACHE, _BUCKET, _LOCK).
+Works on the catalogue, the cache and the bucket that the settings name (WAKESWAP_MODEL_CACHE, _BUCKET, _TAG, _LOCK).
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from infra.models import views
+from infra.models import bucket_commands, views
 from shared.errors import ConfigError, JsonValue, WakeswapError
 from shared.models import audit, build, display
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
-from shared.settings import Settings
+from shared.settings import ModelSettings, Settings
 
-Command = Callable[[argparse.Namespace, Catalog, ModelCache], int]
+Command = Callable[[argparse.Namespace, Catalog, ModelCache, ModelSettings], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = Settings.from_environment(os.environ).models
         command: Command = parsed.command
-        return command(parsed, build.chosen(settings), build.cache(settings))
+        return command(parsed, build.chosen(settings), build.cache(settings, refresh=True), settings)
     except WakeswapError as error:
         print(f"{error.code}: {error.detail}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
@@ -36,13 +37,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m infra.models", description="The models and their cache.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _command(commands, "list", _list, "every model: role, commercial use, licence, size, whether it is in the cache")
+    rows = _command(commands, "list", _list, "every model: role, commercial use, licence, size, whether it is cached")
+    rows.add_argument("--bucket", action="store_true", help="the bucket's versions and their channels instead")
     show = _command(commands, "show", _show, "everything about one model")
     show.add_argument("name", help="model or role")
     fetch = _command(commands, "fetch", _fetch, "fill the cache with models and what they use")
     fetch.add_argument("names", nargs="+", metavar="name", help="model or role")
-    _command(commands, "verify", _verify, "read the whole cache again and name the files that have changed")
+    verify = _command(commands, "verify", _verify, "read the whole cache again and name the files that have changed")
+    verify.add_argument("--bucket", action="store_true", help="the bucket's files instead")
+    _add_bucket_commands(commands)
     return parser
+
+
+def _add_bucket_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    push = _command(commands, "push", bucket_commands.push, "store a model's files in the bucket as one version")
+    push.add_argument("--file", action="append", default=[], metavar="PART=FILE", help="instead of the cache's files")
+    pull = _command(commands, "pull", bucket_commands.pull, "fill the cache with versions out of the bucket")
+    pull.add_argument("names", nargs="+", metavar="name[@version or channel]", help="default: WAKESWAP_MODEL_TAG")
+    promote = _command(commands, "promote", bucket_commands.promote, "let a channel stand for a version, new or old")
+    drop = _command(commands, "drop", bucket_commands.drop, "forget a version")
+    gc = _command(commands, "gc", bucket_commands.gc, "remove files that no version names")
+    gc.add_argument("--grace-days", type=float, default=7.0, help="leave alone what was written since (default: 7)")
+    gc.add_argument("--dry-run", action="store_true", help="only say what would go")
+    for command in (push, promote, drop):
+        command.add_argument("name", help="model or role")
+        command.add_argument("version")
+    promote.add_argument("channel", help="for example stable")
+    for command in (push, pull, promote, drop):
+        command.add_argument("--tenant", default="", help="a tenant's own models")
 
 
 def _command(
@@ -54,7 +76,9 @@ def _command(
     return parser
 
 
-def _list(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) -> int:
+def _list(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache, settings: ModelSettings) -> int:
+    if arguments.bucket:
+        return bucket_commands.list_bucket(arguments, settings)
     rows = [views.summary(spec, catalog, cache) for spec in catalog.models.values()]
     if arguments.json:
         return _json({"models": [*rows]})
@@ -62,7 +86,7 @@ def _list(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) ->
     return 0
 
 
-def _show(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) -> int:
+def _show(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache, _settings: ModelSettings) -> int:
     facts = views.details(catalog.model(arguments.name), catalog, cache)
     if arguments.json:
         return _json(facts)
@@ -70,7 +94,7 @@ def _show(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) ->
     return 0
 
 
-def _fetch(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) -> int:
+def _fetch(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache, _settings: ModelSettings) -> int:
     specs = {spec.name: spec for name in arguments.names for spec in catalog.closure(name)}
     with display.progress() as progress:
         found = {name: cache.ensure(spec, progress) for name, spec in specs.items()}
@@ -84,7 +108,9 @@ def _fetch(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) -
     return 0
 
 
-def _verify(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache) -> int:
+def _verify(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache, settings: ModelSettings) -> int:
+    if arguments.bucket:
+        return bucket_commands.verify_bucket(arguments, settings)
     findings = list(audit.audit(cache, catalog))
     bad = [finding for finding in findings if finding.state != "ok"]
     if arguments.json:

@@ -58,6 +58,7 @@ def _reporter(add: Callable[..., int], update: Callable[..., None]) -> Progress:
         if step.name not in tasks:
             tasks[step.name] = add(step.name, total=None)
         words = {"wait": "waiting for another process", "fetch": step.file, "convert": f"converting {step.file}"}
+        words["push"] = f"pushing {step.file}"
         text = f"{step.name}: {words.get(step.action, 'ready')}"
         update(tasks[step.name], description=text, total=step.total or None, completed=step.done)
 

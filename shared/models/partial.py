@@ -80,6 +80,10 @@ class Partial:
     def read(self, position: int, into: memoryview) -> int:
         return os.preadv(self._file, [into], position)
 
+    def flush(self) -> None:
+        with disk_errors():
+            os.fdatasync(self._file)
+
     def keep(self, target: Path) -> None:
         """Move the finished file to `target`, on disk for good."""
         with disk_errors():

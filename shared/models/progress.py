@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Action = Literal["wait", "fetch", "convert", "ready"]
+Action = Literal["wait", "fetch", "convert", "push", "ready"]
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Step:
     name: str
     """Of the model or sample group."""
     action: Action
-    """"wait": another process is fetching it; "ready": all its files are in the cache."""
+    """"wait": another process is fetching it; "push": it goes to the bucket; "ready": all its files are in place."""
     file: str = ""
     done: int = 0
     """Bytes."""

@@ -1,7 +1,8 @@
 """One object of a bucket into one file: ranges in parallel, the digest on the way, taken up again after a cut.
 
-Several threads fetch ranges and write them at their places; the caller's thread hashes what is complete from the
-beginning, reading it back from the page cache. So memory is bounded by the pieces in flight, whatever the file's
+Several threads fetch ranges and write them at their places; one sends what is written on to the disk, so that little
+is left to wait for at the end; the caller's thread hashes what is complete from the beginning, reading it back from
+the page cache. So memory is bounded by the pieces in flight, whatever the file's
 size, and the digest is known when the last range is.
 """
 
@@ -17,6 +18,8 @@ from shared.models.partial import RANGE, Partial
 from shared.models.receiving import CHUNK, HEAD, Received, Report
 from shared.storage.protocol import ObjectStore
 
+PIECE = 1 << 18
+"""Bytes hashed at once: read back into the processor's cache, not past it."""
 THREADS = 4
 """Requests at once: on loopback more gained nothing (libraries.md, section 11)."""
 
@@ -83,14 +86,14 @@ class _Watch:
     def finish(self, index: int) -> None:
         with self.changed:
             self.part.finish(index)
-            self.changed.notify()
+            self.changed.notify_all()
 
     def ended(self, thread: Future[None]) -> None:
         """The first error ends all threads and reaches the waiting one."""
         if error := thread.exception():
             with self.changed:
                 self.failed, self.stopped = self.failed or error, True
-                self.changed.notify()
+                self.changed.notify_all()
 
     def wait(self, index: int) -> None:
         """Until the range is written. Raises what a thread failed with."""
@@ -99,9 +102,22 @@ class _Watch:
             if self.failed:
                 raise self.failed
 
+    def flush(self) -> None:
+        """Send what is written to the disk, until all is there or `stop`."""
+        flushed = 0
+        while flushed < self.part.count:
+            with self.changed:
+                self.changed.wait_for(lambda seen=flushed: self.stopped or len(self.part.done) > seen)  # type: ignore[misc]
+                if self.stopped:
+                    return
+                written = len(self.part.done)
+            self.part.flush()
+            flushed = written
+
     def stop(self) -> None:
         with self.changed:
             self.stopped = True
+            self.changed.notify_all()
 
 
 def _complete(store: ObjectStore, key: str, part: Partial, report: Report) -> Received:
@@ -114,7 +130,8 @@ def _complete(store: ObjectStore, key: str, part: Partial, report: Report) -> Re
                 store.read_range(key, start, end - start, part.write, etag=part.etag)
             watch.finish(index)
 
-    with ThreadPoolExecutor(THREADS, "fetch") as pool:
+    with ThreadPoolExecutor(THREADS + 1, "fetch") as pool:
+        pool.submit(watch.flush).add_done_callback(watch.ended)
         for _ in range(min(THREADS, part.count)):
             pool.submit(work).add_done_callback(watch.ended)
         try:
@@ -124,13 +141,13 @@ def _complete(store: ObjectStore, key: str, part: Partial, report: Report) -> Re
 
 
 def _hash(part: Partial, watch: _Watch, report: Report) -> Received:
-    digest, buffer, head, size = hashlib.sha256(), memoryview(bytearray(CHUNK)), b"", 0
+    digest, buffer, head, size = hashlib.sha256(), memoryview(bytearray(PIECE)), b"", 0
     report(0, part.size)
     for index in range(part.count):
         watch.wait(index)
         end = min(part.size, (index + 1) * RANGE)
         while size < end:
-            got = part.read(size, buffer[: min(CHUNK, end - size)])
+            got = part.read(size, buffer[: min(PIECE, end - size)])
             digest.update(buffer[:got])
             head = head or bytes(buffer[: min(got, HEAD)])
             size += got

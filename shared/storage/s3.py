@@ -53,8 +53,8 @@ FIRST_WAIT = 0.2
 """Seconds at most before the second try; doubles up to 5."""
 _PART = 16 * 1024 * 1024
 """Bytes a multipart part; S3 allows 5 MiB to 5 GiB."""
-_PIECE = 1 << 20
-"""Bytes read at once: Python's own cost vanishes beside the copy."""
+_PIECE = 1 << 18
+"""Bytes read at once: measured on 500 MB, 0.3 s of system time where pieces of 1 MiB, in fresh pages, cost 1.1 s."""
 _PASSING = (ConnectionError, HTTPClientError, ReadTimeoutError, IncompleteReadError, ResponseStreamingError)
 _CONFIG = Config(
     signature_version="s3v4",

@@ -24,6 +24,7 @@ def test_every_variable_reaches_its_field() -> None:
         "WAKESWAP_STORE_URL": "s3://bucket/pre/fix",
         "WAKESWAP_MODEL_CACHE": "/cache",
         "WAKESWAP_MODEL_BUCKET": "file:/models",
+        "WAKESWAP_MODEL_TAG": "stable",
         "WAKESWAP_CONCURRENCY": "4",
         "WAKESWAP_TIMEOUT_SECONDS": "60",
         "WAKESWAP_DEVICE": "gpu",
@@ -37,7 +38,7 @@ def test_every_variable_reaches_its_field() -> None:
     read = Settings.from_environment(given)
     assert read.store.url == "s3://bucket/pre/fix"
     assert read.models.cache == Path("/cache")
-    assert read.models.bucket == "file:/models"
+    assert (read.models.bucket, read.models.tag) == ("file:/models", "stable")
     assert (read.models.device, read.models.tensorrt, read.models.batch_elements) == ("gpu", True, 7000)
     assert (read.serving.concurrency, read.serving.timeout_seconds, read.serving.port) == (4, 60, 80)
     assert read.serving.sink.startswith("http://broker-ingress")

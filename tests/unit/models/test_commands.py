@@ -15,7 +15,7 @@ import pytest
 from shared.models import catalog
 from shared.models.cache import ModelCache
 from shared.storage.local import LocalStore
-from tests.unit.models.places import digest
+from tests.unit.models.places import digest, network
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -159,3 +159,52 @@ def drawn(environment: Mapping[str, str], *arguments: str) -> bytes:
         os.close(ours)
     assert done.wait(60) == 0
     return shown
+
+
+def test_a_model_goes_through_the_bucket_and_back(tmp_path: Path, models: Models) -> None:
+    """push, promote, list, pull, verify, drop and gc as an operator types them; two versions, one channel."""
+    (tmp_path / "other.onnx").write_bytes(network())
+    assert models("push", "face_mesh", "1").stdout.startswith("pushed face_mesh@1, index ")
+    assert models("push", "face_mesh", "2", "--file", f"model={tmp_path}/other.onnx").returncode == 0
+    assert models("promote", "face_mesh", "2", "stable").stdout == "promoted face_mesh@2, channel stable\n"
+    listed = json.loads(models("list", "--bucket", "--json").stdout)["versions"]
+    assert [(row["version"], row["channels"]) for row in listed] == [("1", []), ("2", ["stable"])]
+    pulled = models("pull", "face_mesh@stable")
+    assert Path(pulled.stdout.strip()).read_bytes() == network()
+    fetched = models("fetch", "face_mesh", WAKESWAP_MODEL_TAG="stable")
+    assert fetched.stdout == pulled.stdout
+    models("promote", "face_mesh", "1", "stable")
+    assert models("fetch", "face_mesh", WAKESWAP_MODEL_TAG="stable").stdout != pulled.stdout
+    assert models("verify", "--bucket").stdout == "checked 2, bad 0\n"
+    assert models("drop", "face_mesh", "1").returncode == 1, "a channel stands for it"
+    assert models("drop", "face_mesh", "2").returncode == 0
+    dry = models("gc", "--grace-days", "0", "--dry-run").stdout
+    assert f"would remove: models/sha256/{digest(network())} ({len(network())} bytes)\n" in dry
+    assert "objects 1" in models("gc", "--grace-days", "0").stdout
+    assert models("gc", "--grace-days", "0").stdout == "objects 0, bytes 0, removed True\n"
+    (file,) = catalog.default().model("face_mesh").files
+    (tmp_path / "bucket/models/sha256" / file.sha256).write_bytes(b"rotten")
+    bad = models("verify", "--bucket")
+    assert (bad.returncode, bad.stdout.splitlines()[0]) == (1, "corrupt: face_mesh@1: face_mesh.onnx")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("pull", "face_mesh@none"), 1, "model_not_found: The bucket has no face_mesh@none"),
+        (("pull", "face_mesh"), 1, "model_invalid"),
+        (("promote", "face_mesh", "none", "stable"), 1, "The bucket has no face_mesh@none"),
+        (("push", "face_mesh", "../x"), 1, "'../x' is not a valid version"),
+        (("push", "face_mesh", "1", "--file", "model=/none"), 2, "is not of the form part=file"),
+        (("push", "face_mesh", "1", "--tenant", "A/../b"), 1, "A tenant name is a DNS label"),
+    ],
+)
+def test_what_the_bucket_cannot_do_is_said(models: Models, arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = models(*arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_without_a_bucket_there_is_nothing_to_push_to(models: Models) -> None:
+    done = models("gc", WAKESWAP_MODEL_BUCKET="")
+    assert (done.returncode, done.stderr) == (2, "config_error: WAKESWAP_MODEL_BUCKET names no bucket.\n")
