@@ -13,7 +13,7 @@ from shared.vision.protocols import Floats, SwapOptions
 from shared.vision.swapper.analysis import SHARPNESS_BLURS, Analysis, SkinStatistics
 from shared.vision.swapper.colour import join
 from shared.vision.swapper.filters import Bytes, blur, enlarge, smoothstep, smoothstep_of
-from shared.vision.swapper.source import MeshIdentity
+from shared.vision.swapper.source import HARD_LIGHT, MeshIdentity
 from shared.vision.swapper.uv import UVGrid, rim_feather, uv_grid
 
 _WHITE = np.float32(np.log(250.0))
@@ -65,7 +65,9 @@ def _as_sharp(identity: MeshIdentity, target: SkinStatistics) -> Floats:
 
 
 def _contrast(source: SkinStatistics, target: SkinStatistics) -> np.float32:
-    return np.float32(np.clip((target.contrast / max(source.contrast, 1e-3)) ** 0.5, 0.65, 1.1))
+    """Halfway to the target's. Hard shadows may be lowered further than a face that needs its contrast to be known."""
+    least = 0.8 - 0.15 * smoothstep_of(source.contrast, 0.15, HARD_LIGHT)
+    return np.float32(np.clip((target.contrast / max(source.contrast, 1e-3)) ** 0.5, least, 1.2))
 
 
 def _chroma(source: SkinStatistics, target: SkinStatistics, grid: UVGrid) -> Floats:

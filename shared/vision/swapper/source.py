@@ -27,6 +27,9 @@ _SHADING_CHROMA = np.float32(0.45)
 _HAIR_SHADE = np.float32(-0.05)
 HARD_LIGHT = 0.2
 """Contrast of the skin above which shadows read as dirt or beard (engine.md section 8)."""
+_OUTER_EYES, _LIPS_GAP, _LIPS_CORNERS = (33, 263), (13, 14), (61, 291)
+_OPEN, _WIDE = 0.1, 0.72
+"""Of the distance of the outer eye corners. Measured: smiles up to 0.09 and 0.68, laughs from 0.11 and 0.73."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class MeshIdentity:
     skin: SkinStatistics
     mesh: Floats
     """[468, 3] in the pixels of some crop: only its shape counts."""
+    glasses: bool
+    mouth_covered: bool
 
     @property
     def size(self) -> int:
@@ -47,8 +52,24 @@ class MeshIdentity:
 
     @property
     def hard_light(self) -> bool:
-        """A warning, not a refusal: the swap works, shadows of the source travel along."""
         return self.skin.contrast > HARD_LIGHT
+
+    @property
+    def laughing(self) -> bool:
+        """The mouth is wide or open for its face, and so the cheeks are folded."""
+        outer = _length(self.mesh, *_OUTER_EYES)
+        return _length(self.mesh, *_LIPS_GAP) > _OPEN * outer or _length(self.mesh, *_LIPS_CORNERS) > _WIDE * outer
+
+    @property
+    def warnings(self) -> list[str]:
+        """What of this source will be seen on every target; no refusal, the swap works."""
+        found = {
+            "source_hard_light": self.hard_light,
+            "source_glasses": self.glasses,
+            "source_mouth_covered": self.mouth_covered,
+            "source_laughing": self.laughing,
+        }
+        return [name for name, is_so in found.items() if is_so]
 
 
 def prepare_source(image: Image, mesh: Floats) -> MeshIdentity:
@@ -66,7 +87,14 @@ def prepare_source(image: Image, mesh: Floats) -> MeshIdentity:
     both = detail * own[..., None] + detail[:, ::-1] * (1 - own[..., None])
     clear = enlarge(analysis.occlusion.clear_wide, size, size)
     clear = clear * own + clear[:, ::-1] * (1 - own)
-    return MeshIdentity(both, clear * _either_side(seen), analysis.skin, mesh)
+    occlusion = analysis.occlusion
+    return MeshIdentity(
+        both, clear * _either_side(seen), analysis.skin, mesh, occlusion.glasses, occlusion.mouth_covered
+    )
+
+
+def _length(mesh: Floats, a: int, b: int) -> float:
+    return float(np.linalg.norm(mesh[a] - mesh[b]))
 
 
 def _detail(image: Image, mesh: Floats, analysis: Analysis, grid: UVGrid) -> Floats:
@@ -87,7 +115,7 @@ def _without_hair_shade(detail: Floats, analysis: Analysis, grid: UVGrid) -> Flo
     """Lift what is dark beside an occluder and no feature: the shade of a fringe reads as a second pair of brows."""
     size = grid.size
     near = (enlarge(analysis.occlusion.near, size, size) > 0.5) & ~grid.drawn
-    weight = blur_mask(near, 0.006 * size)
+    weight = blur_mask(near, 0.006 * size) * grid.forehead
     detail[..., 0] += weight * (np.maximum(detail[..., 0], _HAIR_SHADE) - detail[..., 0])
     return detail
 

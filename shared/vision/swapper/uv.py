@@ -25,10 +25,11 @@ from shared.vision.canonical import (
     canonical,
 )
 from shared.vision.protocols import Floats
-from shared.vision.swapper.filters import A, Bools, blur_mask, sample, smoothstep
+from shared.vision.swapper.filters import A, Bools, blur_mask, disc, sample, smoothstep
 
 _FIXED = 256
 """cv2 draws at 1/256 pixel (shift 8)."""
+_BRIDGE_TOP, _BRIDGE_BOTTOM, _NOSE_FOOT = 168, 197, 2
 _SIDE_WEIGHT = 0.62
 """The cylinder stretches the sides of the face: distances there count less."""
 
@@ -57,6 +58,16 @@ class UVGrid:
     """Each eye with its brow: where sunglasses would be."""
     lips: Floats
     """1 on the lips, soft."""
+    lip_shape: Bools
+    """The lips and what is between them, tightly."""
+    bridge: tuple[slice, slice]
+    """Rows and columns of the nose's bridge, between the eyes: where every pair of glasses shows."""
+    eye_band: Bools
+    """Eyes, brows and bridge with room for a frame around them."""
+    lower_face: Bools
+    """From the nostrils down: what a hand over the mouth hides."""
+    forehead: Floats
+    """1 above the brows' lower edge, soft: where a fringe lies."""
     rim: Floats
     """Distance to the rim of the face; sides count shorter."""
     keep_eyes: Floats
@@ -103,6 +114,11 @@ def uv_grid(size: int) -> UVGrid:
         feature=blur_mask(core, 0.012 * size),
         lenses=(_region(size, EYE_A, BROW_A, grow=0.03), _region(size, EYE_B, BROW_B, grow=0.03)),
         lips=blur_mask(lips, 0.01 * size),
+        lip_shape=_region(size, LIPS_OUTER),
+        bridge=_bridge(size),
+        eye_band=_eye_band(size),
+        lower_face=_rows(size) > canonical().uv[_NOSE_FOOT, 1] - 0.03,
+        forehead=_forehead(size),
         rim=_rim_distance(inside),
         keep_eyes=blur_mask(_region(size, EYE_A, EYE_B), 0.004 * size),
         keep_mouth=blur_mask(_region(size, LIPS_INNER), 0.004 * size),
@@ -159,6 +175,31 @@ def _region(size: int, *loops: list[int], grow: float = 0.0) -> Bools:
     return mask > 0
 
 
+def _rows(size: int) -> Floats:
+    """[size, size]: v of each texel."""
+    rows = (np.arange(size, dtype=np.float32) + np.float32(0.5)) / np.float32(size)
+    return np.repeat(rows[:, None], size, axis=1)
+
+
+def _forehead(size: int) -> Floats:
+    edge = float(canonical().uv[BROW_A + BROW_B, 1].max())
+    return smoothstep(_rows(size), edge + 0.03, edge - 0.03)
+
+
+def _bridge(size: int) -> tuple[slice, slice]:
+    x, top = canonical().uv[_BRIDGE_TOP] * size
+    bottom = canonical().uv[_BRIDGE_BOTTOM, 1] * size
+    return slice(int(top - 0.047 * size), int(bottom) + 1), slice(int(x - 0.035 * size), int(x + 0.035 * size) + 2)
+
+
+def _eye_band(size: int) -> Bools:
+    lenses = _region(size, EYE_A, BROW_A, EYE_B, BROW_B, grow=0.075)
+    rows = np.nonzero(lenses.any(1))[0]
+    between = np.zeros_like(lenses)
+    between[rows[0] : rows[-1] + 1, _bridge(size)[1]] = True
+    return cv2.morphologyEx((lenses | between).astype(np.uint8), cv2.MORPH_CLOSE, disc(0.08 * size)) > 0
+
+
 def _rim_distance(inside: Bools) -> Floats:
     size = len(inside)
     narrow = max(8, int(size * _SIDE_WEIGHT))
@@ -174,4 +215,4 @@ def _quadratic_basis(size: int) -> Floats:
 
 def rim_feather(grid: UVGrid) -> Floats:
     """Opacity that ends softly before the rim of the face."""
-    return smoothstep(grid.rim, 0.02, 0.115)
+    return smoothstep(grid.rim, 0.02, 0.10)
