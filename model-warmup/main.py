@@ -32,7 +32,7 @@ from shared.models.cache import ModelCache  # noqa: E402
 from shared.models.catalog import Catalog  # noqa: E402
 from shared.models.progress import Progress  # noqa: E402
 from shared.models.spec import ModelSpec  # noqa: E402
-from shared.settings import Settings  # noqa: E402
+from shared.settings import ModelSettings, Settings  # noqa: E402
 
 
 def main() -> int:
@@ -52,12 +52,12 @@ def main() -> int:
         catalog, cache = build.chosen(settings), build.cache(settings)
         specs = needed(catalog, [*(catalog.stages if arguments.all else ()), *arguments.names])
         if arguments.watch:
-            watch(cache, specs, arguments.every)
+            watch(settings, cache, specs, arguments.every)
         if arguments.wait:
             wait(cache, specs)
             return 0
         with display.progress() as progress:
-            fill(cache, specs, progress)
+            fill(settings, cache, specs, progress)
             if arguments.samples:
                 copy_samples(catalog, cache, arguments.samples, progress)
     except WakeswapError as error:
@@ -66,18 +66,23 @@ def main() -> int:
     return 0
 
 
-def fill(cache: ModelCache, specs: Sequence[ModelSpec], progress: Progress) -> None:
-    for spec in specs:
-        cache.ensure(spec, progress)
+def fill(settings: ModelSettings, cache: ModelCache, specs: Sequence[ModelSpec], progress: Progress) -> None:
+    """The files, then what the functions would otherwise make of them at their first wake."""
+    found = [cache.ensure(spec, progress) for spec in specs]
+    try:
+        for files in found:
+            build.prepare(settings, files)
+    except WakeswapError as error:  # the function will say it again, if it matters there
+        print(f"model-warmup: not prepared: {error.code}: {error.detail}", file=sys.stderr)
 
 
-def watch(cache: ModelCache, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
+def watch(settings: ModelSettings, cache: ModelCache, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
     """Fill, and fetch again what is missing or damaged later. Ends with SIGTERM; a source that fails may recover."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         try:
             with display.progress() as progress:
-                fill(cache, specs, progress)
+                fill(settings, cache, specs, progress)
         except WakeswapError as error:
             print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr, flush=True)
         time.sleep(seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from shared.models import catalog
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
 from shared.models.choice import TenantModels
+from shared.models.derived import DerivedGraphs
 from shared.settings import ModelSettings
 from shared.storage.open import open_store
-from shared.vision.graphs import SMALLEST
+from shared.vision.graphs import Facts, facts
 
 if TYPE_CHECKING:
     from shared.context import Models
@@ -52,15 +54,31 @@ def registry(settings: ModelSettings, meter: Meter | None = None) -> ModelRegist
 
 
 def prepare(settings: ModelSettings, files: Mapping[str, Path]) -> None:
-    """Make the optimised graphs of a model in the cache, so that no function has to. Raises ModelError and its kin."""
-    runtime = _runtime(settings)
+    """Make the optimised graphs of a model in the cache, so that no function has to.
+
+    A stat and a small read a file where they are there: onnxruntime is imported only to make one. Nothing is done where
+    none would be kept. Raises ModelError and its kin.
+    """
+    known = _facts(settings)
+    if known is None:
+        return
+    graphs = DerivedGraphs(settings.cache)
     for path in files.values():
-        if path.suffix == ".onnx" and path.stat().st_size >= SMALLEST:
-            runtime.session(path)
+        if graphs.worth(path) and graphs.find(path, known) is None:
+            _runtime(settings).session(path)
+
+
+def _facts(settings: ModelSettings) -> Facts | None:
+    provider = {"cpu": "CPUExecutionProvider", "gpu": "CUDAExecutionProvider"}.get(settings.device, "")
+    if settings.graph == "plain" or settings.tensorrt:
+        return None
+    try:
+        return facts(version("onnxruntime" if settings.device == "cpu" else "onnxruntime-gpu"), provider)
+    except PackageNotFoundError:
+        return None
 
 
 def _runtime(settings: ModelSettings) -> Runtime:
-    from shared.models.derived import DerivedGraphs
     from shared.vision.runtime import Runtime
 
     return Runtime(

@@ -47,6 +47,13 @@ class DerivedGraphs:
             os.utime(folder / manifest.NAME)
         return folder / GRAPH
 
+    def worth(self, path: Path) -> bool:
+        """Whether this is a model file, still there and large enough."""
+        try:
+            return path.suffix == ".onnx" and path.stat().st_size >= self._smallest
+        except OSError:
+            return False
+
     @contextmanager
     def keep(self, path: Path, facts: Facts) -> Iterator[Path | None]:
         identity = self._identity(path, facts)
@@ -89,7 +96,7 @@ class DerivedGraphs:
         entries = manifest.read(path.parent)
         if entries is None or path.name not in entries or not _as_verified(path, entries[path.name]):
             return ""
-        if entries[path.name].size < self._smallest:
+        if not self.worth(path):
             return ""
         files = {name: entry.sha256 for name, entry in entries.items()}
         return json.dumps({"model": path.name, "files": files, "facts": dict(facts)}, sort_keys=True)

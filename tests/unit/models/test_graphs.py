@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +26,7 @@ from shared.vision.session import Session
 from tests.standins.graph import FREE, Graph
 from tests.unit.models.places import file_set
 
+ROOT = Path(__file__).resolve().parents[3]
 FEEDS = {"x": np.linspace(-1, 1, 3 * 32 * 32, dtype=np.float32).reshape(1, 3, 32, 32)}
 
 
@@ -190,3 +194,29 @@ def test_the_lock_is_the_caches_own(model: Path) -> None:
 def test_the_init_step_can_make_it_unless_the_setting_says_plain(model: Path, graph: str, number: int) -> None:
     build.prepare(ModelSettings(cache=model.parent.parent, graph=graph), {"model": model, "table": model.parent})
     assert len(kept(model)) == number
+
+
+def test_the_init_step_imports_no_runtime_for_graphs_that_are_there(model: Path) -> None:
+    runtime(model).session(model)
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from shared.models import build; from shared.settings import ModelSettings\n"
+        f"model = Path({str(model)!r})\n"
+        "build.prepare(ModelSettings(cache=model.parent.parent), {'model': model})\n"
+        "sys.exit('onnxruntime' in sys.modules or 'numpy' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{"device": "gpu"}, {"device": "gpu-preferred"}, {"device": "gpu", "tensorrt": True}]
+)
+def test_the_init_step_makes_nothing_for_a_device_that_is_not_there(model: Path, settings: dict[str, Any]) -> None:
+    build.prepare(ModelSettings(cache=model.parent.parent, **settings), {"model": model})
+    assert kept(model) == []
+
+
+def test_a_model_that_went_meanwhile_is_no_error_of_the_init_step(model: Path) -> None:
+    model.unlink()
+    build.prepare(ModelSettings(cache=model.parent.parent), {"model": model})
+    assert kept(model) == []
