@@ -56,11 +56,11 @@ class Platform:
 
     async def start(self) -> Facts:
         """Everything up and asleep, or an exception (StateError, ManifestError, PortError, StoreError) and nothing."""
-        try:
-            return await self._start()
-        except BaseException:
-            await self._stack.aclose()
-            raise
+        async with contextlib.AsyncExitStack() as undo:
+            undo.push_async_callback(self._stack.aclose)
+            facts = await self._start()
+            undo.pop_all()
+        return facts
 
     async def _start(self) -> Facts:
         self.state.acquire()
