@@ -1,7 +1,7 @@
 """Fill the model cache before a function says ready: the init step of every stage with models.
 
     python model-warmup/main.py <stage, role or model>...     python model-warmup/main.py --all
-    python model-warmup/main.py --samples <folder>
+    python model-warmup/main.py --samples <folder>            python model-warmup/main.py --verify
 
 With `--watch` it fills a node's folder and keeps it filled, until it is told to end; with `--wait` it only waits until
 another process has done so, and writes nothing: the two halves of a folder that pods mount read-only.
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.1
 sys.path.insert(0, str(ROOT))
 
 from shared.errors import ConfigError, WakeswapError  # noqa: E402
-from shared.models import build, display  # noqa: E402
+from shared.models import audit, build, display  # noqa: E402
 from shared.models.cache import ModelCache  # noqa: E402
 from shared.models.catalog import Catalog  # noqa: E402
 from shared.models.progress import Progress  # noqa: E402
@@ -44,19 +44,22 @@ def main() -> int:
     stay.add_argument("--watch", action="store_true", help="fill, look again every so often, and stay")
     parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="how often --watch looks")
     stay.add_argument("--wait", action="store_true", help="wait until it is filled; write nothing")
+    parser.add_argument("--verify", action="store_true", help="read the whole cache, fetch again what is bad")
     arguments = parser.parse_args()
-    if not (arguments.names or arguments.all or arguments.samples):
-        parser.error("name a stage, a role or a model, or use --all or --samples")
+    if not (arguments.names or arguments.all or arguments.samples or arguments.verify):
+        parser.error("name a stage, a role or a model, or use --all, --samples or --verify")
     try:
         settings = Settings.from_environment(os.environ).models
-        catalog, cache = build.chosen(settings), build.cache(settings)
+        catalog, cache = build.chosen(settings), build.cache(settings, refresh=not arguments.wait)
         specs = needed(catalog, [*(catalog.stages if arguments.all else ()), *arguments.names])
         if arguments.watch:
-            watch(settings, cache, specs, arguments.every)
+            watch(settings, specs, arguments.every)
         if arguments.wait:
             wait(cache, specs)
             return 0
         with display.progress() as progress:
+            if arguments.verify:
+                verify(catalog, cache, progress)
             fill(settings, cache, specs, progress)
             if arguments.samples:
                 copy_samples(catalog, cache, arguments.samples, progress)
@@ -76,16 +79,26 @@ def fill(settings: ModelSettings, cache: ModelCache, specs: Sequence[ModelSpec],
         print(f"model-warmup: not prepared: {error.code}: {error.detail}", file=sys.stderr)
 
 
-def watch(settings: ModelSettings, cache: ModelCache, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
-    """Fill, and fetch again what is missing or damaged later. Ends with SIGTERM; a source that fails may recover."""
+def watch(settings: ModelSettings, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
+    """Fill, and fetch again what is missing or damaged later, and what a channel stands for by then.
+
+    Ends with SIGTERM; a source that fails may recover. Each round has its own cache object: between rounds none is
+    held, so that room can be made for a new version.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     while True:
         try:
             with display.progress() as progress:
-                fill(settings, cache, specs, progress)
+                fill(settings, build.cache(settings, refresh=True), specs, progress)
         except WakeswapError as error:
             print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr, flush=True)
         time.sleep(seconds)
+
+
+def verify(catalog: Catalog, cache: ModelCache, progress: Progress) -> None:
+    """What a schedule runs: a hit only looks at sizes and times."""
+    for finding in audit.heal(cache, catalog, progress):
+        print(f"model-warmup: {finding.state}: {finding.folder}/{finding.file}", file=sys.stderr)
 
 
 def wait(cache: ModelCache, specs: Sequence[ModelSpec]) -> None:

@@ -97,6 +97,10 @@ class ModelCache:
         """The set may be removed to make room: this process has let go of its files."""
         self._uses.release(self._tags.chosen(files, ask=False).folder)
 
+    def folder(self, files: FileSet) -> str:
+        """The name of the set's folder in the version that this node uses."""
+        return self._tags.chosen(files, ask=False).folder
+
     def discard(self, folder: str) -> None:
         """Take a set that was found bad away from everybody; who has its files open keeps them."""
         with disk_errors(), locked(self.root / LOCKS / folder, lambda: None):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeAlias
@@ -79,6 +79,10 @@ def fake_s3() -> Iterator[FakeS3]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+
+    def handle(self) -> None:
+        with suppress(ConnectionResetError):  # the killed client of a test, between two requests
+            super().handle()
 
     def do_GET(self) -> None:
         state: FakeS3 = self.server.state  # type: ignore[attr-defined]

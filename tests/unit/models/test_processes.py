@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Protocol
 import pytest
 
 from shared.models.cache import ModelCache
+from tests.servers.fake_s3 import fake_s3
 from tests.unit.models.places import digest, file_set, file_spec, serving
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -148,3 +150,47 @@ def test_mdl_03_what_a_killed_process_left_takes_no_room(small_disk: Path, start
     (left / "model.bin").write_bytes(data[: 600 << 10])
     with serving(data) as server:
         assert said(start(root, server.url, data=data)) == digest(data)
+
+
+FROM_BUCKET = """
+import sys
+from pathlib import Path
+from shared.models import partial, ranges
+from shared.models.cache import ModelCache
+from shared.models.receiving import measure
+from shared.models.spec import FileSet, FileSpec
+from shared.storage.s3 import S3Store
+partial.RANGE, ranges.RANGE, ranges.CHUNK = 1 << 16, 1 << 16, 1 << 14
+root, size, sha256 = sys.argv[1:]
+file = FileSpec(part="model", name="model.bin", size=int(size), sha256=sha256)
+cache = ModelCache(Path(root), S3Store("bucket"))
+print(measure(cache.ensure(FileSet(name="sample", licence="none", files=(file,)))["model"]).sha256)
+"""
+
+
+def test_mdl_03_a_downloader_killed_at_ten_random_points_loses_little_and_never_the_truth(tmp_path: Path) -> None:
+    root, points, data = tmp_path / "cache", random.Random(9), BODY * 4
+    with fake_s3() as server:
+        server.objects[f"models/sha256/{digest(data)}"] = data
+        server.piece = lambda: time.sleep(0.05)
+        command = [sys.executable, "-c", FROM_BUCKET, str(root), str(len(data)), digest(data)]
+        env = {**os.environ, **server.environment()}
+        kept = 0
+        for _ in range(10):
+            before = server.sent
+            process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
+            limit = before + points.uniform(0, 0.1) * len(data)
+            wait_for(lambda limit=limit: server.sent > limit)
+            process.kill()
+            process.communicate()
+            assert not list(root.glob("sample-*")), "no final name before all of it is there"
+            written = sum(len(path.read_text().splitlines()) for path in (root / ".part").glob("*.ranges"))
+            assert written >= kept, "what was there stays there"
+            kept = written
+        server.piece = lambda: None
+        before = server.sent
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout.strip() == digest(data), done.stderr
+        assert kept > 2
+        assert server.sent - before < len(data), "what the killed ones had fetched is not fetched again"
+    assert len(files_in(root)) == 2

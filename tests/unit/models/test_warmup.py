@@ -136,3 +136,22 @@ def test_all_on_a_terminal_draws_bars(tmp_path: Path, environment: Mapping[str, 
     assert b"open_nsfw: ready" in drawn
     assert b"23.6/23.6 MB" in drawn
     assert folders(tmp_path) == ["centerface", "face_mesh", "open_nsfw"]
+
+
+def test_verify_finds_what_no_hit_would_notice_and_heals_it(
+    tmp_path: Path, warmup: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    warmup("detect")
+    (path,) = (tmp_path / "cache").glob("face_mesh-*/face_mesh.onnx")
+    good, before = path.read_bytes(), path.stat()
+    path.write_bytes(good[:-1] + b"\xff")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert events(warmup("detect"))[-1] == ("ready", "face_mesh")
+    assert path.read_bytes() != good
+    (tmp_path / "cache/engines").mkdir()
+    done = warmup("--verify")
+    assert (tmp_path / "cache/engines").is_dir(), "TensorRT's, no set"
+    assert done.returncode == 0
+    assert f"model-warmup: corrupt: {path.parent.name}/face_mesh.onnx" in done.stderr
+    assert path.read_bytes() == good
+    assert warmup("--verify").stderr == ""
