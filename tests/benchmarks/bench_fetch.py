@@ -2,12 +2,13 @@
 
     python -m tests.benchmarks.bench_fetch [--mb 500] [--runs 5]
 
-"Server" is the same object in the same ranges by as many raw HTTP connections, thrown away; "boto3" the same over
-boto3; "disk" is `cp` of the file and `sync` of the copy, since a fetch ends with its bytes on disk. "Fetch" is
-ModelCache.ensure: ranges, digest, sync, marker. All run in turn, the best of each counts (what is above it comes from
-the machine's other processes). Server, client and disk share the machine. The last line is JSON; `limit_mb_s` is the
-slower of server and disk, `second_bytes` what a second process on the node asks the server for, `downloads_of_ten`
-how many of ten processes that start at once download.
+"Server" is the same object in the same ranges by as many raw HTTP connections, thrown away; "hashed" the same with
+the SHA-256 of each range, which no fetch can do without; "boto3" the same as "server" over boto3; "disk" is `cp` of
+the file and `sync` of the copy, since a fetch ends with its bytes on disk. "Fetch" is ModelCache.ensure: ranges,
+digest, sync, marker. All run in turn, the best of each counts (what is above it comes from the machine's other
+processes). Server, client and disk share the machine, so what one spends the other lacks. The last line is JSON;
+`limit_mb_s` is the slower of server and disk, `second_bytes` what a second process on the node asks the server for,
+`downloads_of_ten` how many of ten processes that start at once download.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ def measure(folder: Path, size: int, runs: int) -> None:
     store.upload(source, key)
     ways: dict[str, Callable[[], object]] = {
         "server": lambda: raw(store.link(key, 600), size),
+        "hashed": lambda: raw(store.link(key, 600), size, hashlib.sha256),
         "boto3": lambda: thrown_away(store, key, size),
         "disk": lambda: copied(source, folder / "copy"),
         "fetch": lambda: fetched(folder / "cache", digest, size),
@@ -111,6 +113,7 @@ def measure(folder: Path, size: int, runs: int) -> None:
         "downloads_of_ten": round(sum(ten) / size, 2),
         "of_limit": round(best["fetch"] / limit, 2),
         "server_mb_s": round(best["server"]),
+        "hashed_mb_s": round(best["hashed"]),
         "boto3_mb_s": round(best["boto3"]),
         "disk_mb_s": round(best["disk"]),
     }
@@ -134,15 +137,18 @@ def in_parallel(work: Callable[[int, int], object], size: int) -> None:
         list(pool.map(lambda span: work(*span), spans))
 
 
-def raw(link: str, size: int) -> None:
+def raw(link: str, size: int, digest: Callable[[], hashlib._Hash] | None = None) -> None:
     address = urlsplit(link)
 
     def get(start: int, end: int) -> None:
         connection = http.client.HTTPConnection(address.netloc)
         connection.request("GET", f"{address.path}?{address.query}", headers={"Range": f"bytes={start}-{end - 1}"})
-        answer, buffer, got = connection.getresponse(), bytearray(1 << 20), 0
+        answer, buffer, got = connection.getresponse(), memoryview(bytearray(1 << 18)), 0
+        sha256 = digest() if digest else None
         while count := answer.readinto(buffer):
             got += count
+            if sha256:
+                sha256.update(buffer[:count])
         connection.close()
         assert got == end - start
 
