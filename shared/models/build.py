@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +68,8 @@ def prepare(settings: ModelSettings, files: Mapping[str, Path]) -> None:
 
 
 def _facts(settings: ModelSettings) -> Facts | None:
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms that only the init step needs to spend
+
     provider = {"cpu": "CPUExecutionProvider", "gpu": "CUDAExecutionProvider"}.get(settings.device, "")
     if settings.graph == "plain" or settings.tensorrt:
         return None

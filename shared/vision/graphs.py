@@ -7,9 +7,10 @@ processor or GPU may be wrong or slow, so all of that is part of its name. Knows
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -49,6 +50,12 @@ def facts(version: str, provider: str) -> Facts | None:
     if not device:
         return None
     return {"runtime": version, "provider": provider, "machine": platform.machine(), "device": device}
+
+
+def read_ahead(path: Path) -> None:
+    """Have the kernel read the file while imports and other loads go on; mapped pages would come one by one."""
+    with suppress(OSError), path.open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
 
 def _cpu() -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from shared.errors import ConfigError, GpuUnavailableError, ModelNotFoundError
 from shared.vision.batches import Batches
-from shared.vision.graphs import GRAPH, WEIGHTS, Facts, Graphs, facts
+from shared.vision.graphs import GRAPH, WEIGHTS, Facts, Graphs, facts, read_ahead
 from shared.vision.session import Session, load_error
 from shared.vision.threads import cpu_limit
 
@@ -179,6 +179,7 @@ class _Load:
         return self._session(self.path, self._options())
 
     def _mapped(self, graph: Path) -> Any:
+        threading.Thread(target=read_ahead, args=(graph.with_name(WEIGHTS),), daemon=True).start()
         options = self._options()
         options.graph_optimization_level = self.ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         return self._session(graph, options)

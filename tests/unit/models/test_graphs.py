@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,25 @@ def test_a_model_that_went_meanwhile_is_no_error_of_the_init_step(model: Path) -
     model.unlink()
     build.prepare(ModelSettings(cache=model.parent.parent), {"model": model})
     assert kept(model) == []
+
+
+def test_weights_are_read_before_a_run_needs_them(tmp_path: Path) -> None:
+    path = tmp_path / WEIGHTS
+    path.write_bytes(bytes(8 << 20))
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if in_memory(file.fileno(), 4 << 20):
+            pytest.skip("this file system keeps its pages")
+        graphs.read_ahead(path)
+        ends = time.monotonic() + 20
+        while not in_memory(file.fileno(), 4 << 20):
+            assert time.monotonic() < ends, "nobody read it"
+            time.sleep(0.01)
+
+
+def in_memory(handle: int, offset: int) -> bool:
+    try:
+        return os.preadv(handle, [bytearray(1)], offset, os.RWF_NOWAIT) == 1
+    except BlockingIOError:
+        return False
