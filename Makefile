@@ -50,7 +50,7 @@ test: $(VENV)/.tests-installed ## every test
 docs: $(VENV)/.installed ## write the generated pages anew
 	$(BIN)/python docs/generate.py
 
-bench-%: $(VENV)/.tests-installed ## bench-cold, bench-wake, bench-chain, bench-swap, bench-paste, bench-frame: a table, and JSON as the last line
+bench-%: $(VENV)/.tests-installed ## bench-cold, bench-fetch, bench-wake, bench-chain, bench-swap, bench-paste, bench-frame: a table, and JSON as the last line
 	@$(BIN)/python -m tests.benchmarks.bench_$(subst -,_,$*)
 
 clean: ## remove what was installed and fetched

@@ -34,6 +34,32 @@ they compute the same as the original, one by one and two at once; otherwise the
 why. INSwapper's `emap` is taken out of its graph. `manifest.json` in a model's folder of the cache says what lies
 there.
 
+## The bucket
+
+`WAKESWAP_MODEL_BUCKET` holds the truth for every node: files by their digests, a small index for each version of a
+model, and channels that stand for one version each. Nothing but a channel ever changes.
+
+```console
+$ python -m infra.models push inswapper_128 2              # the cache's files, or --file part=path, as version 2
+$ python -m infra.models promote inswapper_128 2 stable    # and back: promote inswapper_128 1 stable
+$ python -m infra.models list --bucket                     # versions, their channels, tenants' own models
+$ python -m infra.models pull inswapper_128@stable         # into this machine's cache
+$ python -m infra.models verify --bucket                   # read every file of it again
+$ python -m infra.models drop inswapper_128 1              # forget a version that no channel stands for
+$ python -m infra.models gc --dry-run                      # files that no version names, a week old or older
+```
+
+`WAKESWAP_MODEL_TAG` (a channel or a version) chooses what nodes fetch; a model that the bucket does not have under it
+is the catalogue's. The init step asks the bucket what a channel stands for, the function takes the node's answer.
+With `--tenant` a version lies in `models/tenants/<tenant>/`, where only that tenant's view of the bucket reaches.
+
+## The cache
+
+A hit costs a small read and a stat a file. A file whose size or time differs from the manifest's is hashed before it is
+used, and fetched again if it is another; `python model-warmup/main.py --verify`, on a schedule, reads every byte and
+heals what it finds. When the disk is full, the sets that no process uses go, least recently used first, and never more
+than is needed. A download that was cut off or killed goes on where it was.
+
 ## Licences
 
 `commercial` counts everything a model uses: a ghost under Apache-2.0 that is fed by the non-commercial ArcFace is "no".
