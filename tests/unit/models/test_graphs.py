@@ -243,3 +243,35 @@ def in_memory(handle: int, offset: int) -> bool:
         return os.preadv(handle, [bytearray(1)], offset, os.RWF_NOWAIT) == 1
     except BlockingIOError:
         return False
+
+
+@pytest.mark.slow
+def test_a_load_takes_less_memory_than_its_file(tmp_path: Path) -> None:
+    """In a fresh process, from after the imports to after the load: VmHWM."""
+    graph = Graph("net")
+    graph.output(
+        graph.conv(graph.conv(graph.input("x", [1, 1024, 8, 8]), 1024, 1024, 3), 1024, 1024, 3), "y", [1, 1024, 8, 8]
+    )
+    data = graph.save(tmp_path / "origin")
+    digest = hashlib.sha256(data.read_bytes()).hexdigest()
+    file = FileSpec("model", "net.onnx", data.stat().st_size, digest, (f"file:{data}",))
+    model = ModelCache(tmp_path / "cache").ensure(file_set(file))["model"]
+    runtime(model).session(model)
+    code = (
+        "import cv2, onnxruntime, pathlib, sys\n"
+        "from shared.models.derived import DerivedGraphs; from shared.vision.runtime import Runtime\n"
+        "def peak(): return int(pathlib.Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0]) * 1024\n"
+        f"model, before = pathlib.Path({str(model)!r}), peak()\n"
+        "graphs = None if sys.argv[1:] else DerivedGraphs(model.parent.parent)\n"
+        "session = Runtime(threads=1, graphs=graphs).session(model)\n"
+        "print(peak() - before)\n"
+    )
+    mapped, plain = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code, *more], cwd=ROOT, timeout=90, check=True, capture_output=True
+            ).stdout
+        )
+        for more in ([], ["plain"])
+    )
+    assert mapped < 1.3 * model.stat().st_size < plain
