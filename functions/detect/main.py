@@ -5,8 +5,8 @@ from __future__ import annotations
 from functions.detect.picking import Picker
 from functions.detect.seeing import Sight
 from shared.context import Context, SetupContext
-from shared.errors import NoFaceInSourceError
 from shared.events.payloads import Face, Faces, Job
+from shared.rejections import NoFaceInSourceError
 from shared.vision import measured
 from shared.vision.choice import choose_source
 from shared.vision.protocols import FoundFace

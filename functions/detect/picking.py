@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from functions.detect.seeing import Seen, Sight
 from shared.context import Context
-from shared.errors import ModelForbiddenError, NoEmbedderError, NoFaceInReferenceError
 from shared.events.payloads import Job
+from shared.rejections import ModelForbiddenError, NoEmbedderError, NoFaceInReferenceError
 from shared.vision.choice import Targets, Usable, choose_alike, choose_mapped, choose_reference, choose_targets
 from shared.vision.geometry import five_points
 from shared.vision.protocols import Embedder, Floats, FoundFace

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from shared.context import Context, SetupContext
-from shared.errors import ContentRefusedError
 from shared.events.payloads import Job
 from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
+from shared.rejections import ContentRefusedError
 from shared.vision.protocols import Moderator
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from shared import records
 from shared.context import Context
-from shared.errors import DeliveryRefusedError
 from shared.events.payloads import Failure, Rejection, Result
+from shared.rejections import DeliveryRefusedError
 from shared.webhooks import sender
 
 NAMES = {"completed": "job.completed", "rejected": "job.rejected", "failed": "job.failed"}

@@ -9,10 +9,11 @@ import numpy as np
 from functions.swap.choices import maskers_of, swap_options
 from functions.swap.identities import Identities
 from shared.context import Context, SetupContext
-from shared.errors import InvalidOptionError, UnusableOptionError
+from shared.errors import InvalidOptionError
 from shared.events.payloads import Faces, Media, Size
 from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
+from shared.rejections import UnusableOptionError
 from shared.vision import measured
 from shared.vision.protocols import Swapper, Target
 

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import fromarray
 
-from shared.errors import ImageTooLargeError, InvalidOptionError
+from shared.errors import InvalidOptionError
 from shared.imaging.colour import profile, to_srgb
 from shared.imaging.damage import reading
 from shared.imaging.depth import fit_key
 from shared.imaging.probe import Limits, check_size, format_name, open_picture, turn
 from shared.imaging.sniff import AVIF, BMP, GIF, JPEG, PNG, TIFF, WEBP, Kind
 from shared.imaging.writers import WRITERS
+from shared.rejections import ImageTooLargeError
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -13,14 +13,9 @@ from typing import Literal
 
 from PIL.Image import DecompressionBombError, DecompressionBombWarning
 
-from shared.errors import (
-    ImageTooLargeError,
-    MediaCorruptError,
-    MediaTruncatedError,
-    RejectedError,
-    UnsupportedMediaTypeError,
-)
+from shared.errors import RejectedError
 from shared.imaging.sniff import AVIF, BMP, GIF, HEIC, JPEG, PNG, TIFF, WEBP, Kind
+from shared.rejections import ImageTooLargeError, MediaCorruptError, MediaTruncatedError, UnsupportedMediaTypeError
 
 _FAILURES = (
     OSError,

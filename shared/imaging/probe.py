@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from shared.errors import (
+from shared.imaging.damage import reading
+from shared.imaging.exif import UPRIGHT, orientation
+from shared.imaging.sniff import HEIC, JPEG, TIFF, Kind, claimed_size, is_sequence, sniff
+from shared.rejections import (
     AnimationUnsupportedError,
     ImageTooLargeError,
     ImageTooSmallError,
     UnsupportedMediaTypeError,
 )
-from shared.imaging.damage import reading
-from shared.imaging.exif import UPRIGHT, orientation
-from shared.imaging.sniff import HEIC, JPEG, TIFF, Kind, claimed_size, is_sequence, sniff
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile

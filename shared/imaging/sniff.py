@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from shared.errors import MediaEmptyError, UnsupportedMediaTypeError
+from shared.rejections import MediaEmptyError, UnsupportedMediaTypeError
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from shared import records
-from shared.errors import (
-    InvalidManifestError,
-    InvalidOptionError,
-    JsonValue,
-    ObjectGoneError,
-    ObjectNotFoundError,
-    PayloadTooLargeError,
-)
+from shared.errors import InvalidOptionError, JsonValue, ObjectNotFoundError, PayloadTooLargeError
 from shared.events.payloads import Options
 from shared.jobs import options
+from shared.rejections import InvalidManifestError, ObjectGoneError
 from shared.storage import keys
 from shared.storage.protocol import ObjectInfo, ObjectStore
 

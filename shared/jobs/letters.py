@@ -10,10 +10,11 @@ import re
 from urllib.parse import urlsplit
 
 from shared import records
-from shared.errors import InvalidKeyError, JsonValue, PreconditionFailedError, UnknownTenantError
+from shared.errors import JsonValue, PreconditionFailedError
 from shared.events.event import Event
 from shared.events.payloads import Failure
 from shared.jobs.records import JSON
+from shared.rejections import InvalidKeyError, UnknownTenantError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 from shared.tenancy.directory import Directory

@@ -10,20 +10,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from shared.errors import (
-    ImageTooLargeError,
-    ObjectGoneError,
-    ObjectNotFoundError,
-    PayloadTooLargeError,
-    RejectedError,
-    TransientError,
-)
+from shared.errors import ObjectNotFoundError, PayloadTooLargeError, RejectedError, TransientError
 from shared.events.payloads import Job, ObjectRef, Rejection
 from shared.imaging.probe import Limits, probe
 from shared.jobs import ids, records
 from shared.jobs.accepted import Accepted
 from shared.jobs.inbox import Draft
 from shared.jobs.records import JobRecord
+from shared.rejections import ImageTooLargeError, ObjectGoneError
 from shared.storage.protocol import ObjectInfo, ObjectStore
 from shared.tenancy.tenant import Tenant
 

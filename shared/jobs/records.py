@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from shared import records
-from shared.errors import InvalidKeyError, NotFoundError, ObjectNotFoundError, PreconditionFailedError
+from shared.errors import NotFoundError, ObjectNotFoundError, PreconditionFailedError
 from shared.events.payloads import Job
+from shared.rejections import InvalidKeyError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 

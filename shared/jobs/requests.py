@@ -11,15 +11,11 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from shared import records as text
-from shared.errors import (
-    IdempotencyConflictError,
-    InvalidManifestError,
-    JsonValue,
-    RequestError,
-)
+from shared.errors import IdempotencyConflictError, JsonValue, RequestError
 from shared.events.payloads import Job, ObjectRef, Options
 from shared.jobs import ids, inbox, making, options, records
 from shared.jobs.records import JobRecord
+from shared.rejections import InvalidManifestError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 from shared.tenancy.tenant import Tenant

@@ -8,18 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shared.context import FrontContext
-from shared.errors import (
-    InvalidKeyError,
-    ObjectGoneError,
-    ObjectNotFoundError,
-    RejectedError,
-    TenantNotReadyError,
-    TransientError,
-    UnknownTenantError,
-)
+from shared.errors import ObjectNotFoundError, RejectedError, TenantNotReadyError, TransientError
 from shared.events.notifications import Ignored, Notification, ObjectCreated
 from shared.jobs import ids, inbox, making
 from shared.jobs.accepted import Accepted
+from shared.rejections import InvalidKeyError, ObjectGoneError, UnknownTenantError
 from shared.storage import keys
 from shared.storage.protocol import ObjectInfo
 from shared.tenancy.tenant import Tenant

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from shared import records
-from shared.errors import InvalidKeyError, JsonValue, NotFoundError, ObjectNotFoundError, RequestError
+from shared.errors import JsonValue, NotFoundError, ObjectNotFoundError, RequestError
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Job, ObjectRef, Size
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
+from shared.rejections import InvalidKeyError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TypeVar
 
 from shared.context import Models
-from shared.errors import ModelForbiddenError, UnknownModelError
 from shared.models.catalog import Catalog
+from shared.rejections import ModelForbiddenError, UnknownModelError
 from shared.tenancy.licences import allows
 from shared.tenancy.tenant import Policy
 

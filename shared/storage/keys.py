@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from shared.errors import InvalidKeyError, UnknownTenantError
+from shared.rejections import InvalidKeyError, UnknownTenantError
 
 TENANTS = "tenants/"
 MAX_KEY_BYTES = 1024

@@ -22,13 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from shared.errors import (
-    InvalidKeyError,
-    ObjectNotFoundError,
-    PayloadTooLargeError,
-    PreconditionFailedError,
-    StoreUnavailableError,
-)
+from shared.errors import ObjectNotFoundError, PayloadTooLargeError, PreconditionFailedError, StoreUnavailableError
+from shared.rejections import InvalidKeyError
 from shared.storage import keys
 from shared.storage.listing import fill_page, walk
 from shared.storage.protocol import ObjectInfo, Page, Write

@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from shared.errors import ObjectChangedError, ObjectGoneError, ObjectNotFoundError, PayloadTooLargeError
+from shared.errors import ObjectNotFoundError, PayloadTooLargeError
 from shared.events.payloads import ObjectRef
+from shared.rejections import ObjectChangedError, ObjectGoneError
 from shared.storage import keys
 from shared.storage.protocol import ObjectInfo, ObjectStore, Page
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from shared import records
-from shared.errors import ConfigError, JsonValue, UnauthorizedError, UnknownTenantError
+from shared.errors import ConfigError, JsonValue, UnauthorizedError
+from shared.rejections import UnknownTenantError
 from shared.tenancy.policy import policy, webhook
 from shared.tenancy.tenant import NAME, Tenant
 

@@ -11,18 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shared.errors import (
+from shared.errors import InvalidOptionError, JsonValue
+from shared.events.payloads import Pairing
+from shared.rejections import (
     AmbiguousReferenceFaceError,
     AmbiguousSourceFaceError,
     FaceTooSmallError,
-    InvalidOptionError,
-    JsonValue,
     NoFaceInReferenceError,
     NoFaceInSourceError,
     NoFaceInTargetError,
     NoMatchingFaceError,
 )
-from shared.events.payloads import Pairing
 from shared.vision.finder import MEASURABLE, side
 from shared.vision.protocols import Floats, FoundFace
 

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
-from shared.errors import DeliveryRefusedError
+from shared.rejections import DeliveryRefusedError
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 

@@ -17,7 +17,8 @@ from http.client import HTTPConnection, HTTPException
 
 from standardwebhooks import Webhook as Signer
 
-from shared.errors import ConfigError, DeliveryRefusedError, TransientError
+from shared.errors import ConfigError, TransientError
+from shared.rejections import DeliveryRefusedError
 from shared.tenancy.tenant import Webhook
 from shared.webhooks import address
 from shared.webhooks.address import Target

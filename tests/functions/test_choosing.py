@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 
 from shared.context import Models
-from shared.errors import (
+from shared.events.payloads import Job, ObjectRef, Pairing
+from shared.models.cache import ModelCache
+from shared.models.choice import TenantModels
+from shared.models.registry import ModelRegistry
+from shared.rejections import (
     AmbiguousReferenceFaceError,
     ContentRefusedError,
     FaceTooSmallError,
@@ -23,10 +27,6 @@ from shared.errors import (
     NoMatchingFaceError,
     UnusableOptionError,
 )
-from shared.events.payloads import Job, ObjectRef, Pairing
-from shared.models.cache import ModelCache
-from shared.models.choice import TenantModels
-from shared.models.registry import ModelRegistry
 from shared.storage import keys
 from shared.tenancy.tenant import Policy, Tenant
 from shared.vision import measured

@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 from functions.enhance import main as enhance
-from shared.errors import ImageTooLargeError, InvalidCloudEventError
+from shared.errors import InvalidCloudEventError
 from shared.events.payloads import Media
 from shared.models.cache import ModelCache
 from shared.models.registry import ModelRegistry
+from shared.rejections import ImageTooLargeError
 from shared.vision.runtime import Runtime
 from tests.functions.chain import Chain
 from tests.standins import enhancers, upscalers

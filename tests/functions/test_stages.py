@@ -13,7 +13,9 @@ import pytest
 from PIL import Image
 
 from shared.context import Models
-from shared.errors import (
+from shared.models import build
+from shared.models.cache import ModelCache
+from shared.rejections import (
     AmbiguousSourceFaceError,
     AnimationUnsupportedError,
     ContentRefusedError,
@@ -26,9 +28,6 @@ from shared.errors import (
     ObjectChangedError,
     ObjectGoneError,
 )
-from shared.events.payloads import Result
-from shared.models import build
-from shared.models.cache import ModelCache
 from shared.settings import ModelSettings
 from shared.storage import keys
 from shared.tenancy.tenant import Policy, Tenant
@@ -36,6 +35,7 @@ from shared.vision.geometry import five_points
 from shared.vision.protocols import Detection, Detector, Floats, Landmarks
 from shared.vision.protocols import Image as Pixels
 from tests.functions.chain import Chain, Parts
+from tests.functions.pictures import bgr, changed, outside
 
 FACE = Path(__file__).parents[1] / "data" / "face"
 IMAGE = Path(__file__).parents[1] / "data" / "image"
@@ -56,26 +56,6 @@ def chain(tmp_path: Path, registry: Models) -> Chain:
 @pytest.fixture
 def astronaut(sample: Callable[[str], Path]) -> Path:
     return sample("astronaut")
-
-
-def bgr(data: bytes) -> np.ndarray:
-    picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-    assert picture is not None
-    return picture
-
-
-def changed(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Boolean [h, w]: where the pictures differ."""
-    return np.asarray((before != after).any(axis=2))
-
-
-def outside(result: Result, picture: np.ndarray) -> np.ndarray:
-    """Boolean [h, w]: what is well away from every swapped face."""
-    rest = np.ones(picture.shape[:2], bool)
-    for face in result.faces:
-        y, x = max(int(face.y - 20), 0), max(int(face.x - 30), 0)
-        rest[y : int(face.y + face.height + 30), x : int(face.x + face.width + 30)] = False
-    return rest
 
 
 def test_a_group_gets_the_source_s_features_and_nothing_else_changes(

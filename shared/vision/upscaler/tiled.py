@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 
-from shared.errors import ImageTooLargeError
+from shared.rejections import ImageTooLargeError
 from shared.vision.protocols import Floats, Image, ModelAssets
 from shared.vision.runtime import Runtime
 from shared.vision.upscaler.tiles import Grid

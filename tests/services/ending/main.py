@@ -6,8 +6,8 @@ import time
 import uuid
 
 from shared.context import Context
-from shared.errors import MediaCorruptError
 from shared.events.payloads import Job
+from shared.rejections import MediaCorruptError
 
 
 def handle(event: Job, ctx: Context) -> Job:

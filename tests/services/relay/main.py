@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared import errors
+from shared import errors, rejections
 from shared.context import Context
 from shared.events.payloads import Job, Payload, Result
 
@@ -10,7 +10,7 @@ from shared.events.payloads import Job, Payload, Result
 def handle(event: Job, ctx: Context) -> Payload | None:
     what, _, detail = event.origin.partition(":")
     if what == "raise":
-        raise getattr(errors, detail)(f"Told to raise {detail}.")
+        raise {**vars(errors), **vars(rejections)}[detail](f"Told to raise {detail}.")
     if what == "bug":
         raise ZeroDivisionError(detail)
     if what == "remaining":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shared import errors
+from shared import errors, rejections
 from shared.context import Context
 from shared.events.payloads import Job
 
@@ -10,5 +10,7 @@ from shared.events.payloads import Job
 def handle(event: Job, ctx: Context) -> Job:
     what, _, detail = event.origin.partition(":")
     if what == "second":
-        raise getattr(errors, detail)(f"Told to raise {detail}.", context={"seconds": ctx.deadline.remaining()})
+        raise {**vars(errors), **vars(rejections)}[detail](
+            f"Told to raise {detail}.", context={"seconds": ctx.deadline.remaining()}
+        )
     return event

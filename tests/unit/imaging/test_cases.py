@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shared.errors import (
+from shared.errors import RejectedError
+from shared.imaging.codec import decode, encode
+from shared.imaging.probe import probe
+from shared.rejections import (
     AnimationUnsupportedError,
     ImageTooLargeError,
     ImageTooSmallError,
     MediaCorruptError,
     MediaEmptyError,
     MediaTruncatedError,
-    RejectedError,
     UnsupportedMediaTypeError,
 )
-from shared.imaging.codec import decode, encode
-from shared.imaging.probe import probe
 from tests.unit.imaging.samples import CASES, LIMITS, Plane, bgr, case, chunk, colours, png
 
 ROOT = Path(__file__).parents[3]

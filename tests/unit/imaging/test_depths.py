@@ -12,9 +12,9 @@ import pillow_heif
 import pytest
 from PIL import Image, ImageCms
 
-from shared.errors import AnimationUnsupportedError, UnsupportedMediaTypeError
 from shared.imaging.codec import decode
 from shared.imaging.probe import probe
+from shared.rejections import AnimationUnsupportedError, UnsupportedMediaTypeError
 from tests.unit.imaging.samples import LIMITS, Plane, bgr, by_opencv, chunk, colours, greys, png, saved
 
 RGB = colours()

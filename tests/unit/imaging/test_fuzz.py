@@ -17,9 +17,10 @@ import pillow_heif
 import pytest
 from PIL import Image
 
-from shared.errors import MediaTruncatedError, RejectedError, UnsupportedMediaTypeError
+from shared.errors import RejectedError
 from shared.imaging.codec import decode
 from shared.imaging.probe import probe
+from shared.rejections import MediaTruncatedError, UnsupportedMediaTypeError
 from tests.unit.imaging import samples
 from tests.unit.imaging.samples import CASES, LIMITS, case, chunk, colours, png, saved
 

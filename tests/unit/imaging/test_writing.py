@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shared.errors import ImageTooLargeError, InvalidOptionError
+from shared.errors import InvalidOptionError
 from shared.imaging.codec import CONTENT_TYPES, Picture, decode, encode, output_format
 from shared.imaging.probe import Limits, probe
 from shared.imaging.writers import WRITERS
+from shared.rejections import ImageTooLargeError
 from tests.unit.imaging import samples
 from tests.unit.imaging.samples import CASES, LIMITS, bgr, case, colours, saved
 

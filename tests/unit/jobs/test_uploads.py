@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import ObjectChangedError, TransientError
+from shared.errors import TransientError
 from shared.events.notifications import ObjectCreated, parse
 from shared.events.payloads import Options
 from shared.jobs import inbox, uploads
 from shared.jobs.accepted import Accepted
+from shared.rejections import ObjectChangedError
 from shared.storage import keys
 from shared.storage.local import LocalStore
 from shared.storage.protocol import ObjectInfo

@@ -19,7 +19,6 @@ from shared.errors import (
     ModelNotFoundError,
     StoreAccessDeniedError,
     StoreUnavailableError,
-    UnknownTenantError,
     WakeswapError,
 )
 from shared.models import bucket, index
@@ -27,6 +26,7 @@ from shared.models.bucket import ModelBucket
 from shared.models.cache import ModelCache
 from shared.models.progress import Step, silent
 from shared.models.spec import ModelSpec
+from shared.rejections import UnknownTenantError
 from shared.storage.local import LocalStore
 from shared.storage.protocol import ObjectInfo
 from tests.unit.models.places import digest, file_spec

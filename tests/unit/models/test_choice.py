@@ -6,9 +6,10 @@ from typing import TypeVar, cast
 
 import pytest
 
-from shared.errors import ModelForbiddenError, RejectedError, UnknownModelError
+from shared.errors import RejectedError
 from shared.models import catalog
 from shared.models.choice import TenantModels
+from shared.rejections import ModelForbiddenError, UnknownModelError
 from shared.tenancy.licences import ALLOWED, allows
 from shared.tenancy.tenant import Policy
 from shared.vision.protocols import Detector, Occluder, Swapper

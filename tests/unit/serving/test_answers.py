@@ -7,13 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from shared import errors
+from shared import errors, rejections
 from shared.errors import RejectedError, RequestError, TransientError, WakeswapError
 from shared.serving.answers import problem, refusal
 from tests.unit.serving.support import JOB, App
 
 SENT_AGAIN = {404, 408, 409, 429}
-ALL = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, WakeswapError)]
+BY_NAME = {
+    name: value
+    for name, value in {**vars(errors), **vars(rejections)}.items()
+    if isinstance(value, type) and issubclass(value, WakeswapError)
+}
+ALL = list(BY_NAME.values())
 
 
 @pytest.fixture
@@ -29,7 +34,7 @@ def test_ce_06_the_callers_fault_is_delivered_with_one_rejected_event(app: App, 
     assert answer.status_code == 200
     assert answer.headers["ce-type"] == "dev.wakeswap.relay.rejected.v1"
     assert answer.headers["ce-subject"] == JOB
-    error = getattr(errors, name)
+    error = BY_NAME[name]
     data = answer.get_json()
     assert (data["code"], data["status"], data["stage"], data["job"]) == (error.code, error.status, "relay", JOB)
     assert app.run(f"raise:{name}").data == answer.data
@@ -52,7 +57,7 @@ def test_ce_06_what_may_pass_is_sent_again_later(app: App, name: str, status: in
     assert answer.status_code == status
     assert int(answer.headers["Retry-After"]) >= 1
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.get_json(force=True)["code"] == getattr(errors, name).code
+    assert answer.get_json(force=True)["code"] == BY_NAME[name].code
     again = app.run("http")
     assert again.status_code == 200, "the lease of a failed try must not stop the next"
 
@@ -101,7 +106,7 @@ def test_no_permanent_fault_has_a_status_that_a_broker_sends_again() -> None:
 
 
 def test_a_problem_is_rfc_9457() -> None:
-    reply = problem(errors.FaceTooSmallError("17 pixels.", context={"size": 17}))
+    reply = problem(rejections.FaceTooSmallError("17 pixels.", context={"size": 17}))
     assert reply.status == 422
     assert json.loads(reply.body) == {
         "type": "urn:wakeswap:problem:face_too_small",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import InvalidKeyError, ObjectChangedError, ObjectGoneError
 from shared.events.payloads import ObjectRef
+from shared.rejections import InvalidKeyError, ObjectChangedError, ObjectGoneError
 from shared.storage.local import LocalStore
 from shared.storage.scoped import TenantStore
 

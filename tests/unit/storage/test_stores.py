@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from shared.errors import (
-    InvalidKeyError,
     ObjectNotFoundError,
     PayloadTooLargeError,
     PreconditionFailedError,
     StoreAccessDeniedError,
     StoreUnavailableError,
 )
+from shared.rejections import InvalidKeyError
 from shared.storage.local import LocalStore
 from shared.storage.protocol import ObjectStore
 from tests.servers.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import ConfigError, UnauthorizedError, UnknownTenantError
+from shared.errors import ConfigError, UnauthorizedError
+from shared.rejections import UnknownTenantError
 from shared.tenancy.directory import load
 from shared.tenancy.policy import RANGES
 from shared.tenancy.tenant import Policy, Webhook

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from shared.errors import (
+from shared.errors import InvalidOptionError
+from shared.events.payloads import Pairing
+from shared.rejections import (
     AmbiguousReferenceFaceError,
     AmbiguousSourceFaceError,
     FaceTooSmallError,
-    InvalidOptionError,
     NoFaceInReferenceError,
     NoFaceInSourceError,
     NoFaceInTargetError,
     NoMatchingFaceError,
 )
-from shared.events.payloads import Pairing
 from shared.vision.choice import (
     Usable,
     choose_alike,

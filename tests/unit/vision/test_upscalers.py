@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from shared.errors import ImageTooLargeError
+from shared.rejections import ImageTooLargeError
 from shared.vision.protocols import Floats, Image, ModelAssets, Parameter
 from shared.vision.runtime import Runtime
 from shared.vision.upscaler import tiled

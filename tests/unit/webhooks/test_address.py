@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.errors import DeliveryRefusedError
+from shared.rejections import DeliveryRefusedError
 from shared.webhooks import address, sender
 from tests.unit.jobs.world import DATA
 from tests.unit.webhooks.receiver import hook

@@ -11,7 +11,8 @@ import pytest
 import trustme
 from standardwebhooks import Webhook as Verifier
 
-from shared.errors import ConfigError, DeliveryRefusedError, TransientError
+from shared.errors import ConfigError, TransientError
+from shared.rejections import DeliveryRefusedError
 from shared.webhooks import sender
 from tests.unit.webhooks.receiver import SECRET, Receiver, hook, running
 

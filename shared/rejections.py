@@ -1,0 +1,160 @@
+"""Every way in which what was sent can never be processed: each one `rejected` event, no retry.
+
+The codes are part of the contract with callers. Knows the error tree only.
+"""
+
+from __future__ import annotations
+
+from shared.errors import RejectedError
+
+
+class MediaEmptyError(RejectedError):
+    code = "media_empty"
+    title = "The file is empty"
+
+
+class MediaTruncatedError(RejectedError):
+    code = "media_truncated"
+    title = "The file is cut off"
+
+
+class MediaCorruptError(RejectedError):
+    code = "media_corrupt"
+    title = "The file is damaged"
+
+
+class UnsupportedMediaTypeError(RejectedError):
+    status = 415
+    code = "unsupported_media_type"
+    title = "Not a supported picture format"
+
+
+class AnimationUnsupportedError(RejectedError):
+    status = 415
+    code = "animation_unsupported"
+    title = "Animated pictures are not supported"
+
+
+class ImageTooLargeError(RejectedError):
+    status = 413
+    code = "image_too_large"
+    title = "The picture is too large"
+
+
+class ImageTooSmallError(RejectedError):
+    code = "image_too_small"
+    title = "The picture is too small"
+
+
+class NoFaceInSourceError(RejectedError):
+    code = "no_face_in_source"
+    title = "No face in the source"
+
+
+class NoFaceInTargetError(RejectedError):
+    code = "no_face_in_target"
+    title = "No face in the target"
+
+
+class FaceTooSmallError(RejectedError):
+    code = "face_too_small"
+    title = "The face is too small"
+
+
+class AmbiguousSourceFaceError(RejectedError):
+    """`context` holds `faces` (count) and `boxes` ([[x, y, width, height], ...] in pixels)."""
+
+    code = "ambiguous_source_face"
+    title = "The source shows several faces"
+
+
+class NoFaceInReferenceError(RejectedError):
+    code = "no_face_in_reference"
+    title = "No face in the reference"
+
+
+class AmbiguousReferenceFaceError(RejectedError):
+    """`context` as for AmbiguousSourceFaceError."""
+
+    code = "ambiguous_reference_face"
+    title = "The reference shows several faces"
+
+
+class NoMatchingFaceError(RejectedError):
+    """`context` holds `similarity` (of the face most alike) and `minimum`."""
+
+    code = "no_matching_face"
+    title = "No face in the target is the reference's"
+
+
+class NoEmbedderError(RejectedError):
+    """A job asks for faces by reference, and there is no face recogniser that its tenant may use."""
+
+    code = "no_embedder"
+    title = "No face recogniser"
+
+
+class ContentRefusedError(RejectedError):
+    code = "content_refused"
+    title = "Refused by moderation"
+
+
+class UnusableOptionError(RejectedError):
+    """An option in its range that the job's model cannot honour; `context["field"]` names it."""
+
+    code = "unusable_option"
+    title = "The model cannot do what an option asks for"
+
+
+class UnknownModelError(RejectedError):
+    """A job asks for a model that the catalogue does not have, or has for another role."""
+
+    code = "unknown_model"
+    title = "No such model"
+
+
+class ModelForbiddenError(RejectedError):
+    """The tenant's licence policy does not allow the model. `context`: `model`, `licence`, `policy`."""
+
+    code = "model_forbidden"
+    title = "The model is not allowed for this tenant"
+
+
+class ObjectGoneError(RejectedError):
+    """The object named by an event or a request no longer exists."""
+
+    code = "object_gone"
+    title = "The object is gone"
+
+
+class ObjectChangedError(RejectedError):
+    """The object's bytes are not those that were accepted."""
+
+    code = "object_changed"
+    title = "The object was replaced"
+
+
+class InvalidKeyError(RejectedError):
+    """An object key that is malformed or leaves the tenant's prefix."""
+
+    code = "invalid_key"
+    title = "Object key not allowed"
+
+
+class UnknownTenantError(RejectedError):
+    code = "unknown_tenant"
+    title = "Unknown tenant"
+
+
+class InvalidManifestError(RejectedError):
+    """A `*.job.json` upload that is not a valid job description."""
+
+    code = "invalid_manifest"
+    title = "Job manifest not valid"
+
+
+class DeliveryRefusedError(RejectedError):
+    """A webhook that must not or cannot ever be called (private address, 4xx answer)."""
+
+    code = "delivery_refused"
+    title = "The webhook cannot be called"
