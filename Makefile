@@ -38,7 +38,7 @@ check: $(VENV)/.tests-installed ## lint, types, layers, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -m "not slow and not gpu"
+	$(BIN)/pytest -q -m "not slow and not gpu" -n 2
 
 fix: $(VENV)/.tests-installed ## format and mend what can be mended (changes files)
 	$(BIN)/ruff check --fix .
