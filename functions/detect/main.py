@@ -8,7 +8,7 @@ from shared.context import Context, SetupContext
 from shared.events.payloads import Face, Faces, Job
 from shared.rejections import NoFaceInSourceError
 from shared.vision import measured
-from shared.vision.choice import choose_source
+from shared.vision.choice import choose_source, source_warnings
 from shared.vision.protocols import FoundFace
 
 
@@ -40,6 +40,7 @@ def handle(event: Job, ctx: Context) -> Faces:
         target_faces=tuple(map(_face, targets.faces)),
         landmarks=ctx.storage.save("landmarks.npz", data, "application/octet-stream"),
         assigned=targets.sources,
+        warnings=tuple(dict.fromkeys(warning for source in sources for warning in source_warnings(source))),
     )
 
 

@@ -39,6 +39,7 @@ def handle(event: Media, ctx: Context) -> Result:
         origin=event.request.origin,
         resized_from=Size(*made) if size != made else None,
         source_faces=event.source_faces,
+        warnings=event.warnings,
     )
 
 

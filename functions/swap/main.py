@@ -46,4 +46,5 @@ def handle(event: Faces, ctx: Context) -> Media:
         size=Size(pixels.shape[1], pixels.shape[0]),
         landmarks=event.landmarks,
         source_faces=event.source_faces or (event.source_face,),
+        warnings=tuple(dict.fromkeys((*event.warnings, *(word for one in chosen for word in one.warnings)))),
     )

@@ -157,6 +157,8 @@ class Faces:
     """The face of each source picture."""
     assigned: tuple[int, ...] = ()
     """For each target face the index of its source; empty: all get the one identity that all sources show."""
+    warnings: tuple[str, ...] = ()
+    """What will weaken the likeness: `source_turned`, `source_small`."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,8 @@ class Media:
     """As in Faces, as long as the picture has the size in which they were found."""
     source_faces: tuple[Face, ...] = ()
     """The faces that were put there, in pixels of their source pictures."""
+    warnings: tuple[str, ...] = ()
+    """As in Result."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +202,10 @@ class Result:
     """What the swapped picture measured before it was reduced for `client` or the tenant's limit."""
     source_faces: tuple[Face, ...] = ()
     """The faces that were put there, in pixels of their source pictures."""
+    warnings: tuple[str, ...] = ()
+    """Why the result may look worse than it could with another source; nothing was refused for it. `source_turned`
+    (beyond 35 degrees), `source_small` (below 80 pixels), and of the embedded swapper what every target shows:
+    `source_hard_light`, `source_glasses`, `source_mouth_covered`, `source_laughing`."""
 
 
 @dataclass(frozen=True)

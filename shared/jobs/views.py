@@ -63,6 +63,7 @@ class Outcome:
     """Those that were swapped."""
     source_faces: tuple[Face, ...] = ()
     resized_from: Size | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class _Image:
     faces: tuple[Face, ...] = ()
     source_faces: tuple[Face, ...] = ()
     resized_from: Size | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ def _outcome(job_id: str, outcome: Outcome) -> dict[str, JsonValue]:
         "height": outcome.height,
         "faces": [records.write(face) for face in outcome.faces],
         "source_faces": [records.write(face) for face in outcome.source_faces],
+        "warnings": list(outcome.warnings),
     }
     if outcome.resized_from is not None:
         result["resized_from"] = records.write(outcome.resized_from)

@@ -42,6 +42,7 @@ class SourceRow:
 
     values: Floats
     """[512] or [3, size, size]."""
+    warnings: tuple[str, ...] = ()
 
 
 class Swapped(NamedTuple):

@@ -135,7 +135,12 @@ class Moderator(Adapter, Protocol):
 
 
 class Identity(Protocol):
-    """What a swapper keeps of a source face; computed once per source, opaque to the stages."""
+    """What a swapper keeps of a source face; computed once per source, but for its warnings opaque to the stages."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of this source will be seen on every target, as stable words."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -277,6 +277,12 @@ def test_a_mapping_of_a_face_that_is_not_there(chain: Chain, astronaut: bytes) -
         chain.detect(chain.job(astronaut, THREE, mapping=(Pairing(0, 0),), min_face=60))
 
 
+class Named(str):
+    """An identity that is nothing but its name."""
+
+    warnings: tuple[str, ...] = ()
+
+
 @dataclass
 class Recorder:
     """A swapper that notes what it is given."""
@@ -288,9 +294,9 @@ class Recorder:
 
     def warm(self) -> None: ...
 
-    def prepare(self, sources: Sequence[SourceFace]) -> object:
+    def prepare(self, sources: Sequence[SourceFace]) -> Named:
         self.prepared.append(list(sources))
-        return f"identity {len(self.prepared)}"
+        return Named(f"identity {len(self.prepared)}")
 
     def swap(
         self, frame: Pixels, targets: Sequence[Target], options: SwapOptions, maskers: Sequence[Masker] = ()

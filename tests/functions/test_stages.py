@@ -80,6 +80,14 @@ def test_the_same_work_twice_gives_the_same_bytes(chain: Chain, astronaut: Path)
     assert first[1] == second[1]
 
 
+def test_what_of_a_source_will_be_seen_is_told(chain: Chain, astronaut: Path, sample: Callable[[str], Path]) -> None:
+    assert chain.run(astronaut, FACE / "one_face.jpg")[0].warnings == ("source_laughing",), "all her teeth are seen"
+    hard, _ = chain.run(sample("hanks"), FACE / "one_face.jpg")
+    assert "source_hard_light" in hard.warnings
+    small, _ = chain.run(FACE / "one_face.jpg", astronaut)
+    assert small.warnings[0] == "source_small", "what detect saw stands first"
+
+
 def test_results_carry_our_mark_and_none_of_the_input_s_metadata(chain: Chain, astronaut: Path) -> None:
     exif = Image.Exif()
     exif[0x010E] = "home address"

@@ -6,7 +6,6 @@ touched, so the cost depends on the face, never on the frame (engine.md section 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import cast
 
@@ -26,8 +25,6 @@ from shared.vision.swapper.reshape import reshape
 from shared.vision.swapper.source import TEXTURE_SIZES, MeshIdentity, prepare_source
 from shared.vision.swapper.uv import uv_grid
 from shared.vision.swapper.visibility import facing
-
-log = logging.getLogger(__name__)
 
 _WORK = 512
 """Longest side of the region that is worked on; of a larger face the enlarged difference is added to the frame."""
@@ -56,10 +53,7 @@ class MeshSwapper:
     def prepare(self, sources: Sequence[SourceFace]) -> MeshIdentity:
         """Of several pictures the most frontal, which shows most of the face: textures do not average well."""
         best = min(sources, key=lambda source: abs(pose_of(source.mesh).yaw))
-        identity = prepare_source(best.image, best.mesh)
-        if identity.warnings:
-            log.warning("Of this source more than the face will be seen: %s.", ", ".join(identity.warnings))
-        return identity
+        return prepare_source(best.image, best.mesh)
 
     def swap(
         self,

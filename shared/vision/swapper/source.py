@@ -61,7 +61,7 @@ class MeshIdentity:
         return _length(self.mesh, *_LIPS_GAP) > _OPEN * outer or _length(self.mesh, *_LIPS_CORNERS) > _WIDE * outer
 
     @property
-    def warnings(self) -> list[str]:
+    def warnings(self) -> tuple[str, ...]:
         """What of this source will be seen on every target; no refusal, the swap works."""
         found = {
             "source_hard_light": self.hard_light,
@@ -69,7 +69,7 @@ class MeshIdentity:
             "source_mouth_covered": self.mouth_covered,
             "source_laughing": self.laughing,
         }
-        return [name for name, is_so in found.items() if is_so]
+        return tuple(name for name, is_so in found.items() if is_so)
 
 
 def prepare_source(image: Image, mesh: Floats) -> MeshIdentity:

@@ -83,3 +83,10 @@ def test_what_a_result_was_reduced_from_is_shown(api: Api) -> None:
     )
     shown = api.call("GET", f"/v1/jobs/{other}").get_json()["result"]
     assert shown["resized_from"] == {"width": 3840, "height": 2160}
+
+
+def test_what_a_source_shows_too_much_of_is_told(api: Api) -> None:
+    job, image = api.send().get_json()["id"], api.jobs[0].target
+    result = Result(job, image, 64, 64, (), "file:///x", "2030-01-01T00:00:00Z", warnings=("source_small",))
+    api.end(job, result)
+    assert api.call("GET", f"/v1/jobs/{job}").get_json()["result"]["warnings"] == ["source_small"]
