@@ -79,10 +79,12 @@ class ModelRegistry:
     def _loaded(self, spec: ModelSpec) -> Adapter:
         slot = self.residents.slot(spec.name)
         with slot.lock:
-            if slot.adapter is not None:
+            adapter = slot.adapter
+            if adapter is None:
+                slot.adapter = adapter = self._load(spec, slot)
+            else:
                 self._meter.count("model_hits", model=spec.name)
-                return slot.adapter
-            slot.adapter = adapter = self._load(spec, slot)
+                self.residents.settle(slot)
         self.residents.tell()
         return adapter
 

@@ -80,10 +80,7 @@ class Residents:
         passed, and said to be: a job that needs two models at once is better served than refused.
         """
         with self._room:
-            over = self.size() + size - self._budget if self._budget else 0
-            for other in sorted(self._all(), key=lambda known: known.used) if over > 0 else ():
-                if over > 0 and other is not slot:
-                    over -= self._dropped(other)
+            over = self._make_room(slot, size)
             slot.size = size
         if over > 0:
             self._meter.count("models_over_budget", model=slot.name)
@@ -93,6 +90,12 @@ class Residents:
         except BaseException:
             slot.size = 0
             raise
+
+    def settle(self, slot: Slot) -> None:
+        """Back into the budget after jobs that needed more at once: what nobody uses goes, but for `slot`'s model."""
+        if self._budget and self.size() > self._budget:
+            with self._room:
+                self._make_room(slot, 0)
 
     def size(self) -> int:
         """Bytes of all models in memory and on their way."""
@@ -109,6 +112,14 @@ class Residents:
     def _all(self) -> list[Slot]:
         with self._lock:
             return list(self._slots.values())
+
+    def _make_room(self, slot: Slot, size: int) -> int:
+        """Drop others until `size` bytes fit; the bytes that still do not."""
+        over = self.size() + size - self._budget if self._budget else 0
+        for other in sorted(self._all(), key=lambda known: known.used) if over > 0 else ():
+            if over > 0 and other is not slot:
+                over -= self._dropped(other)
+        return over
 
     def _dropped(self, slot: Slot) -> int:
         """Bytes that were freed: 0 for a model that is pinned, in use, being loaded or not there."""

@@ -48,6 +48,7 @@ def cache_over(folder: Path, known: ModelCache) -> ModelCache:
     """A cache of its own that has what `known` has."""
     cache = ModelCache(folder / "cache")
     cache.root.mkdir(parents=True, exist_ok=True)
+    known.root.mkdir(parents=True, exist_ok=True)
     for path in known.root.iterdir():
         if path.is_dir() and not path.name.startswith("."):
             (cache.root / path.name).symlink_to(path)
