@@ -1,4 +1,4 @@
-"""insightface's paste-back, pixel for pixel, for comparisons: same mask, same truncation, in the crop's region only.
+"""insightface's paste-back, pixel for pixel, for comparisons: same mask, same truncation, written in the crop's region.
 
 Facts from insightface 2.1 (MIT), model_zoo/inswapper.py, INSwapper.get. Knows numpy and OpenCV. `paste` is the better
 one: it rounds, averages and costs less.
@@ -22,8 +22,9 @@ _TOUCHED = 20
 def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubles) -> None:
     """Lay `crop` [side, side, 3] over `frame` [h, w, 3] in place; matrix [2, 3], frame to crop.
 
-    Within 1 level of INSwapper.get(..., paste_back=True), since positions in a part of the frame round otherwise; of
-    a large face one value in millions differs by 2. A crop beyond the frame changes nothing (there: ValueError).
+    Within 1 level of INSwapper.get(..., paste_back=True). Positions count from the frame's corner as there: from the
+    region's own they round otherwise, and one value in a million differs by 2. What lies before the region is warped
+    for nothing, which costs little against the peer's whole frames. A crop beyond the frame changes nothing (there: ValueError).
     An enlarged crop fades out over a whole crop pixel beyond its edge, and the mask's size is counted up to there.
     """
     side = crop.shape[0]
@@ -31,13 +32,12 @@ def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubl
     x0, y0, x1, y1 = box
     if x1 <= x0 or y1 <= y0:
         return
-    into = np.column_stack([matrix[:, :2], matrix[:, 2] + matrix[:, :2] @ (x0, y0)])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    white = cv2.warpAffine(np.full((side, side), 255, np.float32), into, (x1 - x0, y1 - y0), flags=flags)
+    white = cv2.warpAffine(np.full((side, side), 255, np.float32), matrix, (x1, y1), flags=flags)[y0:, x0:]
     mask = _soft(cast(NDArray[np.float32], white), box, frame.shape)
     if mask is None:
         return
-    new = cv2.warpAffine(crop, into, (x1 - x0, y1 - y0), flags=flags)
+    new = cv2.warpAffine(crop, matrix, (x1, y1), flags=flags)[y0:, x0:]
     part = frame[y0:y1, x0:x1]
     part[:] = (mask * new + (1 - mask) * part.astype(np.float32)).astype(np.uint8)
 

@@ -20,7 +20,9 @@ def cpu() -> Runtime:
 @pytest.mark.filterwarnings("ignore:`estimate` is deprecated:FutureWarning")
 def test_parity(cpu: Runtime, standins: StandIns) -> None:
     pytest.importorskip("insightface", reason="insightface is not installed (tests/requirements-no-deps.txt)")
-    assert checks.parity(cpu, standins, LIGHT) == checks.Parity(crop=0, frame=1, beyond=0.0)
+    found = checks.parity(cpu, standins, LIGHT)
+    assert (found.crop, found.beyond) == (0, 0.0)
+    assert found.frame <= 1
 
 
 def test_throughput(cpu: Runtime, standins: StandIns) -> None:

@@ -75,19 +75,21 @@ def test_pasted_frames_are_within_one_level(
         assert np.abs(frame.astype(int) - expected).max() <= 1
 
 
-def test_a_face_of_800_pixels_is_within_two_levels_but_for_a_few_values(
-    ours: LearnedSwapper, theirs: Any, portrait: Callable[[str], Portrait]
+@pytest.mark.parametrize("width", [100, 400, 800])
+@pytest.mark.parametrize("place", [(0, 0), (37, 91), (1500, 501)])
+def test_wherever_and_however_large_a_face_is(
+    width: int, place: tuple[int, int], ours: LearnedSwapper, theirs: Any, portrait: Callable[[str], Portrait]
 ) -> None:
-    found = portrait("astronaut")
-    frame, mesh = enlarged(found, 800)
+    """One level, and two at 800 pixels: the mask begins where a share is over 20 of 255, one float's last digit."""
+    frame, mesh = enlarged(portrait("astronaut"), width)
+    x, y = place
+    frame = np.asarray(cv2.copyMakeBorder(frame, y, 200, x, 300, cv2.BORDER_REFLECT_101), np.uint8)
+    mesh = mesh + np.array([x, y, 0], np.float32)
     expected = theirs.get(frame, InsightFace.at(mesh), InsightFace.who(RAW), paste_back=True)
     result = frame.copy()
     ours.swap(result, [Target(mesh, identity(ours))], SwapOptions())
-    changed = int((result != frame).sum())
-    difference = np.abs(result.astype(int) - expected)
-    # its mask starts from "share > 20 of 255": one float's last digit moves its edge here and there by a pixel
-    assert (difference > 2).sum() < 1e-4 * changed
-    assert difference.max() <= 4
+    assert (result != frame).any()
+    assert np.abs(result.astype(int) - expected).max() <= (2 if width == 800 else 1)
 
 
 def test_our_own_way_shows_the_same_face(
