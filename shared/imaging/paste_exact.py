@@ -24,8 +24,8 @@ def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubl
 
     Within 1 level of INSwapper.get(..., paste_back=True). Positions count from the frame's corner as there: from the
     region's own they round otherwise, and one value in a million differs by 2. What lies before the region is warped
-    for nothing, which costs little against the peer's whole frames. A crop beyond the frame changes nothing (there: ValueError).
-    An enlarged crop fades out over a whole crop pixel beyond its edge, and the mask's size is counted up to there.
+    for nothing, which costs little against the peer's whole frames. A crop beyond the frame changes nothing (there:
+    ValueError). An enlarged crop fades out over a whole crop pixel beyond its edge; up to there the mask's size counts.
     """
     side = crop.shape[0]
     box = region(outline(side, side, invert(matrix), 1), frame.shape, 1)
