@@ -25,7 +25,7 @@ def setup(ctx: SetupContext) -> None:
 def handle(event: Faces, ctx: Context) -> Media:
     job, options = event.request, event.request.options
     swapper = ctx.models.get(options.swapper, Swapper)
-    maskers = maskers_of(options, ctx)
+    maskers = maskers_of(options, ctx) if swapper.takes_maskers else []
     sources, faces = measured.read(ctx.storage.load(event.landmarks))
     chosen = Identities(event, sources, swapper, ctx).of_targets()
     target = decode(ctx.storage.load(job.target), Limits(max_pixels=ctx.tenant.policy.max_pixels))

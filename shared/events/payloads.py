@@ -74,7 +74,8 @@ class Options:
     steps of 128."""
     masks: tuple[str, ...] = ("box",)
     """What limits a learned swapper's pixels, a list of `box` (feathered crop), `occlusion` (not over hands, hair,
-    glasses) and `region` (skin and features only); joined by minimum."""
+    glasses) and `region` (skin and features only); joined by minimum. The embedded swapper has masks of its own:
+    its jobs load no model for these."""
     mask_blur: float = 0.3
     """Feather of the box mask as a part of half the crop, 0..1."""
     mask_padding: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)

@@ -57,6 +57,8 @@ class Swapped(NamedTuple):
 class LearnedSwapper(ABC):
     """Swapper. Holds nothing of a job: any number of threads may use one."""
 
+    takes_maskers = True
+
     def __init__(self, assets: ModelAssets, runtime: Runtime) -> None:
         """Raises ConfigError for a table that lacks a number."""
         table = Parameters(assets)

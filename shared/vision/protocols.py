@@ -179,6 +179,9 @@ class Embedder(Adapter, Protocol):
 
 
 class Swapper(Adapter, Protocol):
+    takes_maskers: bool
+    """Whether `swap` looks at its maskers; none are loaded for one that does not."""
+
     def prepare(self, sources: Sequence[SourceFace]) -> Identity:
         """One identity from one or more pictures of one person; once per job, whatever the number of targets."""
         ...

@@ -287,6 +287,7 @@ class Named(str):
 class Recorder:
     """A swapper that notes what it is given."""
 
+    takes_maskers = True
     prepared: list[list[SourceFace]] = field(default_factory=list)
     swapped: list[list[Target]] = field(default_factory=list)
     options: list[SwapOptions] = field(default_factory=list)
@@ -411,18 +412,27 @@ def test_an_option_that_the_model_cannot_honour_is_the_caller_s_fault(chain: Cha
 
 
 def test_masks_are_held_against_the_tenant_s_licences(
-    tmp_path: Path, registry: ModelRegistry, recorder: Recorder, astronaut: bytes
+    tmp_path: Path, registry: ModelRegistry, astronaut: bytes
 ) -> None:
     catalog = registry._catalog
     closed = replace(catalog, models={**catalog.models, "xseg": replace(catalog.models["xseg"], commercial="no")})
     chain = Chain(tmp_path / "objects", TenantModels(registry, closed, Policy()))
-    faces = chain.detect(chain.job(astronaut, THREE, masks=("occlusion",)))
+    faces = chain.detect(chain.job(astronaut, THREE, swapper="learned", masks=("occlusion",)))
     with pytest.raises(ModelForbiddenError) as caught:
         chain.swap(faces)
     assert caught.value.context["model"] == "xseg"
-    chain.swap(
-        replace(faces, request=replace(faces.request, options=replace(faces.request.options, masks=("region",))))
-    )
+    for changed in ({"masks": ("region",)}, {"swapper": "mesh"}):
+        chain.swap(replace(faces, request=replace(faces.request, options=replace(faces.request.options, **changed))))
+
+
+def test_no_masker_is_loaded_for_the_embedded_swapper(
+    tmp_path: Path, registry: ModelRegistry, astronaut: bytes
+) -> None:
+    fresh = ModelRegistry(registry._catalog, registry._cache, registry._runtime)
+    masked = Chain(tmp_path / "a", fresh).run(astronaut, THREE, format="png", masks=("occlusion", "region"))
+    plain = Chain(tmp_path / "b", fresh).run(astronaut, THREE, format="png")
+    assert masked[1] == plain[1]
+    assert [fresh.residents.slot(name).adapter for name in ("xseg", "bisenet")] == [None, None]
 
 
 # finer points

@@ -38,6 +38,8 @@ _SMALLEST = 8
 class MeshSwapper:
     """Swapper. Holds no state: any number of threads may use one."""
 
+    takes_maskers = False
+
     def __init__(self, assets: ModelAssets, runtime: Runtime) -> None:
         self.name = assets.name
         self._threads = runtime.threads
