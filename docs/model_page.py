@@ -73,8 +73,9 @@ policy says what its jobs may ask for:
 | `any` | allowed | allowed | allowed |
 
 A job that asks for a model it may not have is rejected with `model_forbidden`, one that asks for a name that does not
-exist in that role with `unknown_model`. What the operator chooses for a role (`WAKESWAP_DETECTOR`, ...) is the
-operator's own responsibility.
+exist in that role with `unknown_model`: by the first stage, before a picture is read; for a learned swapper's masks by
+the stage that swaps. What the operator chooses for a role (`WAKESWAP_DETECTOR`, ...) is the operator's own
+responsibility.
 
 ## The catalogue"""
 

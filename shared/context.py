@@ -29,6 +29,10 @@ class Models(Protocol):
         """Catalogue name of the model that this installation uses for a role; empty: none."""
         ...
 
+    def permit(self, name: str, role: str) -> None:
+        """Refuse a model that `get` would refuse for its name, its role or the tenant's licences. Loads nothing."""
+        ...
+
     def warm(self, *names: str) -> None:
         """Load these and run one sample through each."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functions.moderate.asked import permit
 from shared.context import Context, SetupContext
 from shared.events.payloads import Job
 from shared.imaging.codec import decode
@@ -15,6 +16,7 @@ def setup(ctx: SetupContext) -> None:
 
 
 def handle(event: Job, ctx: Context) -> Job:
+    permit(event.options, ctx.models)
     moderator = ctx.models.get("moderator", Moderator)
     policy = ctx.tenant.policy
     pictures = [*(("source", ref) for ref in event.source), ("target", event.target)]

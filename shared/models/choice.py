@@ -31,7 +31,7 @@ class TenantModels:
         A role is called like its protocol, in lower case.
         """
         if name not in self._catalog.roles:
-            self._check(name, protocol.__name__.lower())
+            self.permit(name, protocol.__name__.lower())
         return self._registry.get(name, protocol)
 
     def chosen(self, role: str) -> str:
@@ -42,7 +42,8 @@ class TenantModels:
         """As the registry does."""
         self._registry.warm(*names)
 
-    def _check(self, name: str, role: str) -> None:
+    def permit(self, name: str, role: str) -> None:
+        """Raises UnknownModelError, ModelForbiddenError."""
         spec = self._catalog.models.get(name)
         if spec is None or spec.role != role:
             known = sorted(model.name for model in self._catalog.models.values() if model.role == role)

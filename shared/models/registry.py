@@ -58,6 +58,12 @@ class ModelRegistry:
         """The name of the role's model; empty where none is chosen."""
         return self._catalog.roles.get(role, "")
 
+    def permit(self, name: str, role: str) -> None:
+        """Raises ModelNotFoundError for a model that does not exist in this role. To the process all are licensed."""
+        spec = self._catalog.model(name)
+        if spec.role != role:
+            raise ModelNotFoundError(f"{spec.name!r} is a {spec.role}, no {role}.")
+
     def warm(self, *names: str) -> None:
         """Load these in parallel and run one sample through each. Raises the first error in the order of `names`."""
         specs = [self._catalog.model(name) for name in names]

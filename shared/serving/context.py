@@ -92,6 +92,9 @@ class LazyModels:
     def chosen(self, role: str) -> str:
         return self._registry().chosen(role)
 
+    def permit(self, name: str, role: str) -> None:
+        self._registry().permit(name, role)
+
     def warm(self, *names: str) -> None:
         self._registry().warm(*names)
 
@@ -122,6 +125,9 @@ class JobModels:
 
     def chosen(self, role: str) -> str:
         return self.models.chosen(role)
+
+    def permit(self, name: str, role: str) -> None:
+        self.models.under(self.policy).permit(name, role)
 
     def warm(self, *names: str) -> None:
         self.models.warm(*names)

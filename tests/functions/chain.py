@@ -71,6 +71,10 @@ class Parts:
     def chosen(self, role: str) -> str:
         return self.roles.get(role, "") or self.models.chosen(role)
 
+    def permit(self, name: str, role: str) -> None:
+        if name not in self.parts:
+            self.models.permit(name, role)
+
     def warm(self, *names: str) -> None: ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from werkzeug.test import TestResponse
@@ -10,6 +11,8 @@ from werkzeug.test import TestResponse
 from shared.events.codec import decode
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Faces, Job, Options
+from shared.models import catalog
+from shared.models.cache import ModelCache
 from shared.storage import keys
 from tests.unit.serving.support import JOB, PICTURE, App, event, until
 
@@ -35,10 +38,52 @@ def ask(swap: App, swapper: str, tenant: str) -> TestResponse:
     return swap.deliver(event(faces, stage="detect", event_id=job, tenant=tenant))
 
 
-def rejection(answer: TestResponse) -> dict[str, object]:
+@pytest.fixture(scope="module")
+def moderate(tmp_path_factory: pytest.TempPathFactory, model_cache: ModelCache) -> App:
+    model_cache.ensure(catalog.default().model("moderator"))
+    settings = {"WAKESWAP_TENANTS": json.dumps(TENANTS), "WAKESWAP_MODEL_CACHE": str(model_cache.root)}
+    app = App("moderate", tmp_path_factory.mktemp("store"), package="functions", **settings)
+    until(app.is_ready, 60)
+    return app
+
+
+@pytest.mark.parametrize(
+    ("asked", "tenant", "code"),
+    [
+        ({"swapper": "inswapper_128"}, "demo", "model_forbidden"),
+        ({"swapper": "nope"}, "free", "unknown_model"),
+        ({"swapper": "codeformer"}, "free", "unknown_model"),
+        ({"enhancer": "codeformer"}, "demo", "model_forbidden"),
+        ({"enhancer": "mesh"}, "free", "unknown_model"),
+        ({"upscaler": "nope"}, "free", "unknown_model"),
+    ],
+)
+def test_the_first_stage_refuses_before_a_picture_is_read(
+    moderate: App, asked: dict[str, str], tenant: str, code: str
+) -> None:
+    """The pictures are not there, which is found out after the models, and no later stage has been asked."""
+    job = f"{JOB}-{tenant}-{'-'.join(*asked.items())}".replace("_", "-")
+    wanted = Job(job, (PICTURE,), PICTURE, Options(**asked))  # type: ignore[arg-type]
+    answer = moderate.deliver(event(wanted, stage="intake", event_id=job, tenant=tenant))
+    said = rejection(answer, "moderate")
+    assert (said["code"], said["status"]) == (code, 422)
+    assert isinstance(said["context"], dict)
+    assert said["context"]["model"] == next(iter(asked.values()))
+
+
+def test_the_first_stage_passes_what_the_tenant_may_use(moderate: App) -> None:
+    """On to the pictures, which are missing."""
+    job = f"{JOB}-allowed"
+    picture = replace(PICTURE, key=keys.inbox("free", "gone.png"))
+    wanted = Job(job, (picture,), picture, Options(swapper="inswapper_128", enhancer="codeformer"))
+    answer = moderate.deliver(event(wanted, stage="intake", event_id=job, tenant="free"))
+    assert rejection(answer, "moderate")["code"] == "object_gone"
+
+
+def rejection(answer: TestResponse, stage: str = "swap") -> dict[str, object]:
     assert answer.status_code == 200, answer.text
     end = decode(dict(answer.headers), answer.data, limit=100_000)
-    assert parse_type(end.type) == ("swap", "rejected")
+    assert parse_type(end.type) == (stage, "rejected")
     assert isinstance(end.data, dict)
     return dict(end.data)
 

@@ -105,6 +105,20 @@ def test_a_model_of_another_role_is_unknown_in_this_one(name: str) -> None:
     models.get("xseg_1", Occluder)
 
 
+@pytest.mark.parametrize(("name", "role"), [("mesh", "swapper"), ("inswapper_128", "swapper"), ("xseg_1", "occluder")])
+def test_what_is_permitted_is_what_may_be_got_and_nothing_is_loaded(name: str, role: str) -> None:
+    for licences in ALLOWED:
+        models, registry = view(licences)
+        if allows(licences, catalog.default().commercial(name)):
+            models.permit(name, role)
+        else:
+            with pytest.raises(ModelForbiddenError):
+                models.permit(name, role)
+        with pytest.raises(UnknownModelError):
+            models.permit(name, "upscaler")
+        assert registry.asked == []
+
+
 def test_what_the_operator_chose_for_a_role_is_not_asked_about() -> None:
     registry = Registry()
     chosen = catalog.default().choosing({"detector": "scrfd"})
