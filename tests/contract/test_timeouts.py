@@ -71,7 +71,8 @@ def test_cold_05_a_cold_start_fits_into_every_wait(overlay: str, components: tup
     assert cold > 60, "an inswapper over a slow link"
     for name, template in services(overlay, components).items():
         assert cold < response_start(template["spec"]), name
-        progress = template["metadata"]["annotations"].get("serving.knative.dev/progress-deadline", "600s")
+        annotations = template.get("metadata", {}).get("annotations", {})
+        progress = annotations.get("serving.knative.dev/progress-deadline", "600s")
         assert 2 * cold < seconds(progress), name
         for probe in ("readinessProbe", "startupProbe"):
             (container,) = template["spec"]["containers"]

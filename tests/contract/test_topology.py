@@ -42,6 +42,12 @@ def triggers(overlay: str = "local") -> dict[str, dict[str, Any]]:
     return {doc["metadata"]["name"]: doc["spec"] for doc in render(overlay) if doc["kind"] == "Trigger"}
 
 
+def annotations(service: dict[str, Any]) -> dict[str, str]:
+    """Those of the template, where autoscaling reads them."""
+    found: dict[str, str] = service["spec"]["template"].get("metadata", {}).get("annotations", {})
+    return found
+
+
 def pod(service: dict[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = service["spec"]["template"]["spec"]
     return spec
@@ -83,6 +89,9 @@ def test_a_stage_fits_on_one_screen_and_states_what_it_adds(stage: str) -> None:
     folder = ROOT / "functions" / stage
     assert (folder / "main.py").read_text().count("\n") < 60
     assert (folder / "requirements.txt").is_file()
+    assert (folder / "__init__.py").is_file(), "without it the check of imports does not see the stage"
+    examples = sorted((ROOT / "tests/events").glob(f"{stage}.*.json"))
+    assert examples or stage == "notify", f"tests/events/{stage}.completed.json: docs/events.md is made from examples"
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
@@ -120,27 +129,32 @@ def test_ce_07_no_stage_hears_what_it_says() -> None:
 
 
 def test_enhance_is_woken_and_reached_only_by_jobs_that_ask_for_it() -> None:
-    accepted, swapped = "dev.wakeswap.intake.completed.v1", "dev.wakeswap.swap.completed.v1"
-    plain = {"moderate": "/", "detect": "/wake", "swap": "/wake", "publish": "/wake"}
-    assert hears({"type": accepted, "wake": "ahead"}) == plain
-    assert hears({"type": accepted, "wake": "ahead", "enhance": "true"}) == {**plain, "enhance": "/wake"}
-    assert hears({"type": swapped}) == {"publish": "/"}
-    assert hears({"type": swapped, "enhance": "true"}) == {"enhance": "/"}
-    for asked in ({}, {"enhance": "true"}):
-        assert hears({"type": "dev.wakeswap.enhance.completed.v1", **asked}) == {"publish": "/"}
+    asked = {"enhance": "true"}
+    accepted = {"type": "dev.wakeswap.intake.completed.v1", "wake": "ahead"}
+    plain = hears(accepted)
+    assert plain.items() >= {"moderate": "/", "detect": "/wake", "swap": "/wake", "publish": "/wake"}.items()
+    assert hears({**accepted, **asked}) == {**plain, "enhance": "/wake"}
+    for stage in STAGES:  # of which one comes before enhance, whichever it is
+        said = {"type": f"dev.wakeswap.{stage}.completed.v1"}
+        assert "enhance" not in hears(said), stage
+        assert hears({**said, **asked}) in (hears(said), {"enhance": "/"}), stage
+    assert hears({"type": "dev.wakeswap.enhance.completed.v1", **asked})
 
 
 def test_a_tenant_chooses_when_its_jobs_wake_the_stages_to_come() -> None:
     accepted, moderated = ({"type": f"dev.wakeswap.{stage}.completed.v1"} for stage in ("intake", "moderate"))
-    later, asked = {"swap": "/wake", "publish": "/wake"}, {"enhance": "true"}
-    assert hears({**moderated, "wake": "ahead"}) == {"detect": "/"}
+    first, second, asked = hears(accepted), hears(moderated), {"enhance": "true"}
+    assert {*first.values(), *second.values()} == {"/"}, "whoever does not ask for it wakes nothing"
+    woken = {name for name, path in hears({**accepted, "wake": "ahead"}).items() if path == "/wake"}
+    later = dict.fromkeys(woken - second.keys(), "/wake")
+    assert hears({**moderated, "wake": "ahead"}) == second
     after = {"wake": "after-moderation"}
-    assert hears({**accepted, **after, **asked}) == {"moderate": "/"}
-    assert hears({**moderated, **after}) == {"detect": "/", **later}
-    assert hears({**moderated, **after, **asked}) == {"detect": "/", **later, "enhance": "/wake"}
+    assert hears({**accepted, **after, **asked}) == first
+    assert hears({**moderated, **after}) == {**second, **later}
+    assert hears({**moderated, **after, **asked}) == {**second, **later, "enhance": "/wake"}
     for said in ({"wake": "none"}, {}):
-        assert hears({**accepted, **said, **asked}) == {"moderate": "/"}
-        assert hears({**moderated, **said, **asked}) == {"detect": "/"}
+        assert hears({**accepted, **said, **asked}) == first
+        assert hears({**moderated, **said, **asked}) == second
     refused = {"type": "dev.wakeswap.moderate.rejected.v1", **after, **asked}
     assert hears(refused) == {"notify": "/"}
 
@@ -149,12 +163,12 @@ def test_a_tenant_chooses_when_its_jobs_wake_the_stages_to_come() -> None:
 def test_cold_02_concurrency_is_what_the_process_serves(overlay: str) -> None:
     for name, service in services(overlay).items():
         spec = pod(service)
-        env = {item["name"]: item.get("value") for item in spec["containers"][0]["env"]}
-        assert env["WAKESWAP_CONCURRENCY"] == str(spec["containerConcurrency"]), name
-        annotations = service["spec"]["template"]["metadata"]["annotations"]
-        assert int(annotations["autoscaling.knative.dev/max-scale"]) >= 1, name
-        if spec["containerConcurrency"] == 1:  # Knative's 70 % of one request would start a second pod for the first
-            assert annotations["autoscaling.knative.dev/target-utilization-percentage"] == "100", name
+        env = {item["name"]: item.get("value") for item in spec["containers"][0].get("env", [])}
+        slots, said = spec.get("containerConcurrency"), annotations(service)
+        assert env.get("WAKESWAP_CONCURRENCY") == str(slots), f"{name}: WAKESWAP_CONCURRENCY is containerConcurrency"
+        assert int(said.get("autoscaling.knative.dev/max-scale", 0)) >= 1, f"{name}: no max-scale on the template"
+        if slots == 1:  # Knative's 70 % of one request would start a second pod for the first
+            assert said.get("autoscaling.knative.dev/target-utilization-percentage") == "100", name
 
 
 def test_cold_05_no_worker_is_killed_for_working() -> None:
@@ -172,11 +186,7 @@ def test_autoscaling_annotations_are_spelt_right_and_on_the_template(overlay: st
     prefix = "autoscaling.knative.dev/"
     for name, service in services(overlay).items():
         assert not [key for key in service["metadata"].get("annotations", {}) if key.startswith(prefix)], name
-        keys = {
-            key.removeprefix(prefix)
-            for key in service["spec"]["template"]["metadata"]["annotations"]
-            if key.startswith(prefix)
-        }
+        keys = {key.removeprefix(prefix) for key in annotations(service) if key.startswith(prefix)}
         assert keys <= AUTOSCALING, name
 
 
