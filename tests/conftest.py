@@ -10,11 +10,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from shared.models import catalog
 from shared.models.cache import ModelCache
 
 ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")  # how fast a machine is, and who else is on it, fails no test
 
 
 @pytest.fixture(scope="session")
