@@ -28,10 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         settings = Settings.from_environment(os.environ).models
         command: Command = parsed.command
-        return command(parsed, build.chosen(settings), build.cache(settings, refresh=True), settings)
+        status = command(parsed, build.chosen(settings), build.cache(settings, refresh=True), settings)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough; nor may the flush at the end of the process complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
     except WakeswapError as error:
         print(f"{error.code}: {error.detail}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigError) else 1
+        status = 2 if isinstance(error, ConfigError) else 1
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
