@@ -68,7 +68,7 @@ async def _up(_: argparse.Namespace, options: Options) -> int:
     try:
         facts = await platform.start()
         _print_addresses(facts)
-        out.print(f"[dim]pid {facts.pid}; stop with Ctrl-C[/]")
+        out.print(f"[dim]stop with Ctrl-C or kill {facts.pid}[/]", highlight=False)
         await wait_for_end()
         _say("stopping")
     finally:
@@ -85,8 +85,9 @@ def _print_addresses(facts: Facts) -> None:
             out.print(f"made       {name}: {key}={value}")
     for bucket, folder in facts.watches.items():
         out.print(f"watched    {folder} (bucket {bucket})")
-    if demo.BUCKET in facts.watches:
-        out.print(f"drop files {demo.inbox(facts)}/<name>/ as source.* and target.*")
+    with contextlib.suppress(demo.JobError):  # manifests of something else
+        out.print(f"key        {demo.tenant_key(facts)} (tenant {demo.TENANT})", highlight=False)
+        out.print(f"drop files {demo.inbox(facts)}/<name>/ as source.* and target.*", highlight=False)
 
 
 async def _run(parsed: argparse.Namespace, options: Options) -> int:
@@ -134,7 +135,11 @@ async def _status(_: argparse.Namespace, options: Options) -> int:
 
 async def _events(parsed: argparse.Namespace, options: Options) -> int:
     async with connect(options, start=False) as client:
-        out.print(tables.event_table(await client.events(parsed.job)))
+        events = await client.events(parsed.job)
+    if parsed.job and not events:
+        _say(f"nothing was delivered for {parsed.job}; a job is given by its whole id", style="red")
+        return 1
+    out.print(tables.event_table(events))
     return 0
 
 
@@ -153,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--port", action="append", default=[], metavar="NAME=N", help="port of a Service or `platform`")
     common.add_argument("--idle", type=float, metavar="SECONDS", help="sleep after so long (default: the manifests')")
     common.add_argument("--max-pods", type=int, default=Options.max_pods, help="processes per function (%(default)s)")
-    parser = argparse.ArgumentParser(prog="infra.local", description="Knative on one machine.")
+    parser = argparse.ArgumentParser(prog="python -m infra.local", description="Knative on one machine.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def add(name: str, command: Command, text: str) -> argparse.ArgumentParser:
@@ -165,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     run = add("run", _run, "swap one picture through the HTTP API")
     run.add_argument("source", type=Path)
     run.add_argument("target", type=Path)
-    run.add_argument("--out", type=Path, required=True, metavar="FILE")
+    run.add_argument("--out", type=Path, required=True, metavar="FILE", help="its ending chooses the format")
     run.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="option of the job")
     show = add("demo", _demo, "drop two pictures into the inbox and watch the functions wake and sleep")
     show.add_argument("source", type=Path, nargs="?")

@@ -31,6 +31,12 @@ PRODUCT = "dev.wakeswap."
 FINISHED = "dev.wakeswap.publish.completed.v1"
 ENDED = (".rejected.v1", ".failed.v1")
 RUNNING = frozenset({"queued", "running"})
+FORMATS: Mapping[str, str] = {
+    **{f".{name}": name for name in ("jpeg", "png", "webp", "avif", "tiff", "bmp", "gif")},
+    ".jpg": "jpeg",
+    ".tif": "tiff",
+}
+"""The job's option `format` by the ending of the file that is to hold the picture; else it is the target's."""
 WAIT_SECONDS = 60
 HEARD_SECONDS = 3.0
 """By then an upload has been announced: a refusal that names no job can be ours once nothing is on its way."""
@@ -55,9 +61,9 @@ class Finished:
     picture: Path
 
 
-def tenant_key(client: Client) -> str:
+def tenant_key(facts: Facts) -> str:
     """The demo tenant's API key, from the Secret that the platform made."""
-    pairs = client.facts.generated.get(SECRET, {}).get(KEYS, "")
+    pairs = facts.generated.get(SECRET, {}).get(KEYS, "")
     for pair in pairs.split(","):
         tenant, _, key = pair.partition("=")
         if tenant == TENANT and key:
@@ -78,11 +84,12 @@ async def by_http(client: Client, source: Path, target: Path, options: Mapping[s
     base = client.facts.services.get(FRONT_DOOR)
     if base is None:
         raise JobError("no_front_door", f"there is no Service {FRONT_DOOR}")
-    key = {"Authorization": f"Bearer {tenant_key(client)}"}
+    key = {"Authorization": f"Bearer {tenant_key(client.facts)}"}
     form = aiohttp.FormData()
     for name, path in (("source", source), ("target", target)):
         form.add_field(name, io.BytesIO(path.read_bytes()), filename=path.name)
-    form.add_field("options", json.dumps(options), content_type="application/json")
+    named = {"format": FORMATS[out.suffix.lower()]} if out.suffix.lower() in FORMATS else {}
+    form.add_field("options", json.dumps({**named, **options}), content_type="application/json")
     wait = {**key, "Prefer": f"wait={WAIT_SECONDS}"}
     async with client.http.post(f"{base}/v1/jobs", data=form, headers=wait) as answer:
         job = await _job(answer)

@@ -219,7 +219,7 @@ class Fleet:
 
     def _failed(self, pod: Pod, error: WakeError) -> None:
         self._failures += 1
-        log.warning("%s does not wake: %s", self.spec.name, error)
+        log.warning("%s does not wake: %s (%s)", self.spec.name, error, self._runtime.logs / f"{self.spec.name}.log")
         if self._failures >= FAILURES_BEFORE_REFUSAL:
             self._refuse_waiting(error)
         self._drop(pod)
