@@ -246,6 +246,7 @@ def test_ports_and_variables_from_the_command_line(platform: PlatformProcess) ->
 def test_a_closed_terminal_ends_everything(platform: PlatformProcess) -> None:
     """SIGHUP, and every later word to the terminal an error."""
     ours, theirs = pty.openpty()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
     platform.process = subprocess.Popen(
         platform.arguments("up", "--idle", "60"),
         stdin=theirs,
@@ -254,6 +255,7 @@ def test_a_closed_terminal_ends_everything(platform: PlatformProcess) -> None:
         start_new_session=True,
         text=True,
     )
+    signal.signal(signal.SIGHUP, before)
     os.close(theirs)
     wait_for(platform.state.running)
     platform.drop("1.jpg")
