@@ -146,7 +146,8 @@ async def _events(parsed: argparse.Namespace, options: Options) -> int:
 async def _replay(parsed: argparse.Namespace, options: Options) -> int:
     async with connect(options, start=False) as client:
         count = await client.replay(parsed.id)
-    out.print(f"{count} deliveries are made again" if count else "no dead letter has this id")
+    again = "delivery is" if count == 1 else "deliveries are"
+    out.print(f"{count} {again} made again" if count else "no dead letter has this id")
     return 0 if count else 1
 
 
