@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-
 from shared.context import Context
 from shared.events.payloads import Face, Media, Result, Size
+from shared.imaging import raw
 from shared.imaging.codec import Picture, encode, output_format
 from shared.imaging.reduce import reduce
 from shared.vision.sizing import Extent, result_size
@@ -17,13 +15,12 @@ from shared.vision.sizing import Extent, result_size
 
 def handle(event: Media, ctx: Context) -> Result:
     options, target = event.request.options, event.request.target
-    pixels = np.load(io.BytesIO(ctx.storage.load(event.pixels)))
+    pixels, alpha = raw.unpack(ctx.storage.load(event.pixels))
     made = Extent(pixels.shape[1], pixels.shape[0])
     sent = Extent(event.size.width, event.size.height) if event.size else made
     size = result_size(made, sent, options.client, ctx.tenant.policy.max_output)
     wanted = output_format(options.format, target.content_type.removeprefix("image/"))
-    alpha = np.ascontiguousarray(pixels[..., 3]) if pixels.shape[2] == 4 else None
-    picture = reduce(Picture(np.ascontiguousarray(pixels[..., :3]), alpha, wanted), *size)
+    picture = reduce(Picture(pixels, alpha, wanted), *size)
     data, content_type = encode(picture, wanted, options.quality)
     name = f"{event.job}.{wanted.replace('jpeg', 'jpg')}"
     image = ctx.storage.publish(name, data, content_type)

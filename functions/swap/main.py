@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-
-import numpy as np
-
 from functions.swap.choices import maskers_of, swap_options
 from functions.swap.identities import Identities
 from shared.context import Context, SetupContext
 from shared.errors import InvalidOptionError
 from shared.events.payloads import Faces, Media, Size
+from shared.imaging import raw
 from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
 from shared.rejections import UnusableOptionError
@@ -35,15 +32,12 @@ def handle(event: Faces, ctx: Context) -> Media:
         swapper.swap(target.pixels, targets, swap_options(options), maskers)
     except InvalidOptionError as error:  # in its range, and still nothing that this model can do
         raise UnusableOptionError(error.detail, context=error.context) from error
-    pixels = target.pixels if target.alpha is None else np.dstack([target.pixels, target.alpha])
-    data = io.BytesIO()
-    np.save(data, pixels)
     return Media(
         job=event.job,
         request=job,
-        pixels=ctx.storage.save("pixels.npy", data.getvalue(), "application/octet-stream"),
+        pixels=ctx.storage.save("pixels.npy", raw.pack(target.pixels, target.alpha), raw.CONTENT_TYPE),
         faces=event.target_faces,
-        size=Size(pixels.shape[1], pixels.shape[0]),
+        size=Size(target.pixels.shape[1], target.pixels.shape[0]),
         landmarks=event.landmarks,
         source_faces=event.source_faces or (event.source_face,),
         warnings=tuple(dict.fromkeys((*event.warnings, *(word for one in chosen for word in one.warnings)))),

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -85,11 +85,10 @@ class Residents:
         if over > 0:
             self._meter.count("models_over_budget", model=slot.name)
             log.warning("the models in use need more memory than is allowed", extra={"model": slot.name, "over": over})
-        try:
+        with ExitStack() as undo:
+            undo.callback(setattr, slot, "size", 0)
             yield
-        except BaseException:
-            slot.size = 0
-            raise
+            undo.pop_all()
 
     def settle(self, slot: Slot) -> None:
         """Back into the budget after jobs that needed more at once: what nobody uses goes, but for `slot`'s model."""

@@ -18,8 +18,7 @@ import json
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +34,7 @@ from shared.vision.protocols import Floats, Image, ModelAssets, SwapOptions, Tar
 from shared.vision.runtime import Runtime  # noqa: E402
 from shared.vision.swapper.embedding import EmbeddingSwapper  # noqa: E402
 from tests.benchmarks.bench_swap import FACES, FRAMES, Face, place, samples  # noqa: E402
+from tests.benchmarks.timing import cpu_ms  # noqa: E402
 from tests.standins import swappers  # noqa: E402
 
 RUNS, BATCH_RUNS, TILES = 15, 21, 16
@@ -128,16 +128,6 @@ def batch_over_single() -> float:
         np.concatenate([session.run(row)[0] for row in rows])
 
     return statistics.median(cpu_ms(together, 1) / cpu_ms(one_by_one, 1) for _ in range(BATCH_RUNS))
-
-
-def cpu_ms(work: Callable[[], object], runs: int) -> float:
-    """Least CPU time, in milliseconds."""
-    times = []
-    for _ in range(runs + 1):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times[1:]) * 1000
 
 
 if __name__ == "__main__":

@@ -15,9 +15,7 @@ import io
 import json
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +32,7 @@ from shared.imaging.paste import paste  # noqa: E402
 from shared.imaging.paste_exact import paste_exact  # noqa: E402
 from shared.vision.geometry import five_points  # noqa: E402
 from tests.benchmarks.bench_swap import FACES, FRAMES, Face, place, samples  # noqa: E402
+from tests.benchmarks.timing import cpu_ms  # noqa: E402
 from tests.standins import swappers  # noqa: E402
 
 RUNS, PEER_RUNS = 15, 5
@@ -104,16 +103,6 @@ def difference(face: Face, crop: np.ndarray, matrix: np.ndarray, peer: INSwapper
     ours = face.image.copy()
     paste_exact(ours, crop, matrix)
     return float(np.abs(ours.astype(np.int16) - peer.get(face.image, person, person)).max())
-
-
-def cpu_ms(work: Callable[[], object], runs: int) -> float:
-    """Least CPU time, in milliseconds."""
-    times = []
-    for _ in range(runs + 1):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times[1:]) * 1000
 
 
 if __name__ == "__main__":
