@@ -92,6 +92,8 @@ def watch(settings: ModelSettings, specs: Sequence[ModelSpec], seconds: float) -
                 fill(settings, build.cache(settings, refresh=True), specs, progress)
         except WakeswapError as error:
             print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr, flush=True)
+        except OSError as error:  # a shared disk that stumbles
+            print(f"model-warmup: {error}", file=sys.stderr, flush=True)
         time.sleep(seconds)
 
 

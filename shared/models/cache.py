@@ -86,10 +86,10 @@ class ModelCache:
             if found is None:
                 with self._alone(files, lambda: progress(Step(files.name, "wait"))):
                     found = self._find(files) or self._filled(files, progress)
+            size = _size(files, found)
         except ModelError:
             self._uses.release(files.folder)
             raise
-        size = sum(path.stat().st_size for path in found.values())
         progress(Step(files.name, "ready", "", size, size))
         return found
 
@@ -210,3 +210,10 @@ class ModelCache:
             with locked_if_free(self.root / LOCKS / leftover.name) as free:
                 if free:
                     shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _size(files: FileSet, found: Mapping[str, Path]) -> int:
+    try:
+        return sum(path.stat().st_size for path in found.values())
+    except FileNotFoundError as error:  # removed since it was found
+        raise ModelNotFoundError(f"{files.name} was removed from the model cache just now.") from error

@@ -22,7 +22,6 @@ from shared.vision.graphs import GRAPH, WEIGHTS, Facts, Graphs, facts, read_ahea
 from shared.vision.session import Session, load_error
 from shared.vision.threads import cpu_limit
 
-_ERROR_NAMES = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "Fail", "NotImplemented", "RuntimeException")
 _ERROR_LEVEL = 3
 _SMALLEST_WEIGHT = 1024
 """Bytes of a tensor that a kept graph has in its weights file."""
@@ -98,6 +97,8 @@ class Runtime:
         try:
             session = _Load(ort, path, most, providers, errors).run(self._graphs, self._known(ort, providers[0][0]))
         except errors as error:
+            if not path.is_file():  # removed while it was being read: another version, or a damaged one
+                raise ModelNotFoundError(f"No model file {path.name}") from error
             raise load_error(path, str(error)) from error
         self._check_provider(session.get_providers()[0])
         return Session(session, path, errors, ort.OrtValue)
@@ -231,7 +232,7 @@ def _onnxruntime() -> ModuleType:
 
 
 def _ort_errors() -> tuple[type[Exception], ...]:
-    # onnxruntime's errors share no base class of their own.
+    # onnxruntime's errors share no base class of their own, and each release adds some.
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    return tuple(getattr(state, name) for name in _ERROR_NAMES)
+    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,20 @@ def test_waiting_ends_when_the_watch_has_filled_the_folder(tmp_path: Path, envir
             until(lambda: bool(files(cache)))
             watching.send_signal(signal.SIGTERM)
             assert watching.wait(20) == 0
+
+
+@pytest.mark.slow
+def test_a_watch_outlives_a_set_that_vanishes_at_any_moment(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    cache, moments = tmp_path / "cache", random.Random(7)
+    with started(environment, "--watch", "--every", "0.02", MODEL) as watching:
+        for _ in range(25):
+            until(lambda: bool(files(cache)))
+            time.sleep(moments.uniform(0, 0.15))
+            for folder in cache.glob(f"{MODEL}-*"):
+                shutil.rmtree(folder, ignore_errors=True)
+            assert watching.poll() is None
+        until(lambda: bool(files(cache)))
+        assert watching.poll() is None
 
 
 @pytest.mark.slow
