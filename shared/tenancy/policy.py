@@ -18,10 +18,24 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "max_bytes": (1, 1_000_000_000),
     "link_seconds": (60, 604_800),
     "max_output": (240, 16_384),
+    "max_concurrent": (1, 1000),
+    "max_batch": (1, 1000),
+    "jobs_per_minute": (1, 100_000),
+    "jobs_per_day": (1, 10_000_000),
+    "keep_inputs_hours": (1, 24 * 3660),
+    "keep_results_hours": (1, 24 * 3660),
 }
 """Both ends allowed; what the numbers mean stands at the fields of Policy."""
-WORDS: Mapping[str, tuple[str, ...]] = {"licences": tuple(ALLOWED), "wake": ("ahead", "after-moderation", "none")}
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "licences": tuple(ALLOWED),
+    "wake": ("ahead", "after-moderation", "none"),
+    "priority": ("interactive", "batch"),
+    "nsfw_action": ("reject", "review", "blur"),
+    "words_action": ("reject", "review", "blur"),
+    "isolation": ("shared", "dedicated"),
+}
 """The words that a field of Policy may be."""
+LISTS = ("stages", "swappers", "enhancers", "banned_words", "fetch_hosts")
 
 
 def policy(where: str, table: Mapping[str, JsonValue]) -> Policy:
@@ -30,8 +44,12 @@ def policy(where: str, table: Mapping[str, JsonValue]) -> Policy:
     numbers = set(table) & set(RANGES) - {"nsfw_threshold"}
     whole = {name: int(_number(where, name, table[name], whole=True)) for name in numbers}
     threshold = _number(where, "nsfw_threshold", table.get("nsfw_threshold", Policy.nsfw_threshold), whole=False)
-    licences, wake = (_one_of(where, name, table.get(name, getattr(Policy, name))) for name in WORDS)
-    return Policy(nsfw_threshold=threshold, licences=licences, wake=wake, **whole)
+    words = {name: _one_of(where, name, table[name]) for name in set(table) & set(WORDS)}
+    lists = {name: _texts(where, name, table[name]) for name in set(table) & set(LISTS)}
+    tag = table.get("model_tag", "")
+    if not isinstance(tag, str):
+        raise ConfigError("Must be a text.", context={"field": f"{where}.model_tag"})
+    return Policy(nsfw_threshold=threshold, model_tag=tag, **words, **lists, **whole)  # type: ignore[arg-type]
 
 
 def webhook(where: str, table: Mapping[str, JsonValue]) -> Webhook:
@@ -51,6 +69,12 @@ def _one_of(where: str, name: str, value: JsonValue) -> str:
     if not isinstance(value, str) or value not in WORDS[name]:
         raise ConfigError(f"Must be one of {', '.join(WORDS[name])}.", context={"field": f"{where}.{name}"})
     return value
+
+
+def _texts(where: str, name: str, value: JsonValue) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(entry, str) and entry for entry in value):
+        raise ConfigError("Must be a list of texts.", context={"field": f"{where}.{name}"})
+    return tuple(str(entry) for entry in value)
 
 
 def _number(where: str, name: str, value: JsonValue, *, whole: bool) -> float:

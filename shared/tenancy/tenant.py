@@ -26,23 +26,57 @@ class Webhook:
 
 @dataclass(frozen=True)
 class Policy:
-    nsfw_threshold: float = 0.8
-    """open_nsfw score from which a picture is refused, 0..1 (Yahoo's note: above 0.8 is NSFW with high confidence)."""
+    """What a tenant may do, with the defaults of a tenant that says nothing."""
+
+    max_concurrent: int = 8
+    """Jobs under way at once, interactive and batch together. Over HTTP one more is refused; an upload waits."""
+    max_batch: int = 1
+    """Of these, jobs of batches; the others of a batch wait for their turn."""
+    jobs_per_minute: int = 120
+    """Jobs taken in within one minute."""
+    jobs_per_day: int = 10_000
+    """Jobs taken in within one day (UTC)."""
     max_pixels: int = 50_000_000
     """Largest picture, width x height (an 8K frame is 33 million)."""
     max_bytes: int = 50_000_000
     """Largest uploaded file."""
-    link_seconds: int = 3600
-    """How long a result's link works, 60..604800 (the longest a presigned link can)."""
     max_output: int = 16_384
     """Largest result in lines of a 16:9 frame, either way up, 240..16384: 2160 is 4K (3840 x 2160), and no picture
     taken in has more than 16384. What an upscaler made is never larger than 4K, unless the target was."""
-    wake: str = "ahead"
-    """When a job's later stages are woken: `ahead`, all at once as it comes in; `after-moderation`, so that a refused
-    picture wakes none of them; `none`, each by its own event only."""
     licences: str = "commercial-only"
     """Models that a job may ask for: `commercial-only`, `research` (also non-commercial ones) or `any` (also those
     whose terms are not known)."""
+    stages: tuple[str, ...] = ("enhance",)
+    """Stages that a job may ask for beside those that every job passes."""
+    swappers: tuple[str, ...] = ()
+    """Swappers that a job may ask for, by their catalogue names; none named: all that the licences allow."""
+    enhancers: tuple[str, ...] = ()
+    """Enhancers and upscalers that a job may ask for; none named: all that the licences allow."""
+    model_tag: str = ""
+    """Version or channel of the bucket's models for this tenant's jobs; empty: the installation's."""
+    priority: str = "interactive"
+    """Highest priority of the tenant's jobs: `interactive`, or `batch`, with which nobody waits for a job of theirs."""
+    nsfw_threshold: float = 0.8
+    """open_nsfw score from which a picture is not safe for work, 0..1 (Yahoo: above 0.8 with high confidence)."""
+    nsfw_action: str = "reject"
+    """What happens then: `reject`; `review`, the job waits for a person; `blur`, the finished picture is blurred."""
+    banned_words: tuple[str, ...] = ()
+    """Words that must not stand in a picture, whatever their case; none: pictures are not read."""
+    words_action: str = "reject"
+    """What happens when one does: `reject`, `review`, or `blur`, the words are blurred in the finished picture."""
+    fetch_hosts: tuple[str, ...] = ()
+    """Hosts from which a job may name pictures by https address; `*.example.com` also means hosts below it."""
+    keep_inputs_hours: int = 24
+    """Hours after a job's end until what was sent for it is deleted, with what its stages made on the way."""
+    keep_results_hours: int = 24 * 30
+    """Hours after a job's end until its result is deleted."""
+    link_seconds: int = 3600
+    """How long a result's link works, 60..604800 (the longest a presigned link can)."""
+    isolation: str = "shared"
+    """`shared` functions, or `dedicated` ones in a namespace of the tenant's own."""
+    wake: str = "ahead"
+    """When a job's later stages are woken: `ahead`, all at once as it comes in; `after-moderation`, so that a refused
+    picture wakes none of them; `none`, each by its own event only."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,9 @@ def test_everything_set() -> None:
     policy |= {"wake": "after-moderation"}
     hook = {"url": "https://example.com/hook", "allow_local": False}
     tenant = load(one(policy=policy, webhook=hook), "demo=abc=def0123456789", f"demo={SECRET}").get("demo")
-    assert tenant.policy == Policy(0.5, 100, 200, 60, licences="research", wake="after-moderation")
+    assert tenant.policy == Policy(
+        nsfw_threshold=0.5, max_pixels=100, max_bytes=200, link_seconds=60, licences="research", wake="after-moderation"
+    )
     assert tenant.webhook == Webhook("https://example.com/hook", SECRET)
     assert SECRET not in repr(tenant)
     assert tenant.key_digest not in repr(tenant)
