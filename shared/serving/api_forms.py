@@ -11,12 +11,11 @@ from typing import BinaryIO, cast
 from flask import Request
 
 from shared import records
-from shared.errors import InvalidOptionError, JsonValue, RequestError, UnauthorizedError, UnsupportedContentTypeError
+from shared.errors import InvalidOptionError, JsonValue, RequestError, UnsupportedContentTypeError
 from shared.jobs import inbox, requests
 from shared.jobs.requests import Asked
 from shared.serving.web import read_body
 from shared.storage.protocol import ObjectStore
-from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
 
 MULTIPART, JSON = "multipart/form-data", "application/json"
@@ -26,20 +25,6 @@ _FORM_BYTES = 500_000
 """Also the parser's own buffer, which takes 64 KiB at a time, so not smaller."""
 _WAIT = re.compile(r"(?:^|[,\s])wait\s*=\s*\"?([0-9]{1,9})\"?\s*(?:[,;]|$)", re.IGNORECASE)
 _PICTURES = ("source", "target", "reference")
-_BEARER = re.compile(r"Bearer +([!-~]+) *", re.IGNORECASE)
-
-
-def bearer(request: Request) -> str:
-    """The token of the Authorization header. Raises UnauthorizedError."""
-    found = _BEARER.fullmatch(request.headers.get("Authorization", ""))
-    if found is None:
-        raise UnauthorizedError
-    return found[1]
-
-
-def tenant(request: Request, tenants: Directory) -> Tenant:
-    """Whose key came with the request. Raises UnauthorizedError."""
-    return tenants.authenticate(bearer(request))
 
 
 def wait_seconds(request: Request, most: float) -> float:

@@ -32,7 +32,7 @@ from shared.events.payloads import Job, ObjectRef
 from shared.jobs import records, requests, uploads, views
 from shared.jobs.accepted import Accepted
 from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
-from shared.serving import api_documents, api_forms
+from shared.serving import api_documents, api_forms, identity
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
 from shared.serving.web import read_body, respond
 from shared.telemetry import trace
@@ -85,7 +85,7 @@ class _Routes:
 
     def submit(self) -> Response:
         ctx = self._front.context()
-        owner, key = api_forms.tenant(request, ctx.tenants), request.headers.get("Idempotency-Key")
+        owner, key = identity.caller(request, ctx.tenants).tenant, request.headers.get("Idempotency-Key")
         job_id = requests.job_id(owner, key)
         with bind(tenant=owner.name, job=job_id):
             asked = api_forms.asked(request, ctx.store, owner, job_id)
@@ -96,7 +96,7 @@ class _Routes:
 
     def listing(self) -> Response:
         ctx = self._front.context()
-        owner = api_forms.tenant(request, ctx.tenants)
+        owner = identity.caller(request, ctx.tenants).tenant
         limit = api_forms.number(request, "limit", 20, MAX_PAGE)
         status, cursor = request.args.get("status", ""), request.args.get("cursor", "")
         found = views.listing(ctx.store, owner.name, status=status, limit=limit, cursor=cursor)
@@ -105,17 +105,17 @@ class _Routes:
 
     def show(self, job_id: str) -> Response:
         ctx = self._front.context()
-        view = views.view(ctx.store, api_forms.tenant(request, ctx.tenants).name, job_id)
+        view = views.view(ctx.store, identity.caller(request, ctx.tenants).tenant.name, job_id)
         return respond(api_documents.reply(api_documents.job(view)))
 
     def cancel(self, job_id: str) -> Response:
         ctx = self._front.context()
-        records.cancel(ctx.store, api_forms.tenant(request, ctx.tenants).name, job_id, ctx.now())
+        records.cancel(ctx.store, identity.caller(request, ctx.tenants).tenant.name, job_id, ctx.now())
         return respond(NOTHING)
 
     def result(self, job_id: str) -> ResponseReturnValue:
         ctx = self._front.context()
-        owner = api_forms.tenant(request, ctx.tenants)
+        owner = identity.caller(request, ctx.tenants).tenant
         view = views.view(ctx.store, owner.name, job_id)
         if view.status != SUCCEEDED or view.outcome is None or view.outcome.image is None:
             raise NotFoundError(f"The job has no result: it is {view.status}.")
@@ -130,7 +130,7 @@ class _Routes:
         token = self._front.notification_token
         if not token:
             raise ForbiddenError("This door is closed: no token is set for it.")
-        if not hmac.compare_digest(api_forms.bearer(request).encode(), token.encode()):
+        if not hmac.compare_digest(identity.bearer(request).encode(), token.encode()):
             raise UnauthorizedError
         try:
             body = text.loads(read_body(self._front.max_event_bytes))

@@ -15,6 +15,7 @@ from dataclasses import replace
 from shared import records
 from shared.errors import ConfigError, JsonValue, UnauthorizedError
 from shared.rejections import UnknownTenantError
+from shared.tenancy.caller import Caller
 from shared.tenancy.policy import policy, webhook
 from shared.tenancy.tenant import NAME, Tenant
 
@@ -35,8 +36,8 @@ class Directory:
         except KeyError:
             raise UnknownTenantError from None
 
-    def authenticate(self, key: str) -> Tenant:
-        """The tenant whose API key this is.
+    def authenticate(self, key: str) -> Caller:
+        """Who calls with this API key.
 
         Digests are compared, each in constant time and all of them, so that neither the length nor the place of
         a match shows in the time taken. Raises UnauthorizedError without saying why.
@@ -45,7 +46,7 @@ class Directory:
         found = [tenant for tenant in self._tenants.values() if hmac.compare_digest(tenant.key_digest, digest)]
         if len(found) != 1:
             raise UnauthorizedError
-        return found[0]
+        return Caller(found[0], key_id=f"env:{found[0].name}")
 
 
 def load(tenants: str, api_keys: str = "", webhook_secrets: str = "") -> Directory:

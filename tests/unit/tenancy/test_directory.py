@@ -43,8 +43,8 @@ def test_everything_set() -> None:
 
 def test_keys() -> None:
     directory = load('{"a": {}, "b": {}, "c": {}}', "a=key-a-0123456789, b=key=b-0123456789")
-    assert directory.authenticate("key-a-0123456789").name == "a"
-    assert directory.authenticate("key=b-0123456789").name == "b"
+    assert directory.authenticate("key-a-0123456789").tenant.name == "a"
+    assert directory.authenticate("key=b-0123456789").tenant.name == "b"
     with pytest.raises(UnknownTenantError):
         directory.get("d")
 
