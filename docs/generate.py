@@ -68,7 +68,7 @@ def _below_fields(item: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def settings_page() -> str:
-    docs = field_docs(ROOT / "shared/settings.py")
+    docs = field_docs(ROOT / "shared/settings.py") | field_docs(ROOT / "shared/edge_settings.py")
     parts = [
         MADE,
         "# Settings",
@@ -118,7 +118,7 @@ def events() -> str:
     ]
     shapes = [_shape(kind, docs) for kind in _shapes()]
     return (
-        "\n\n".join((MADE, _INTRODUCTION, table(_EVENT_HEAD, rows), "## Payloads", _PAYLOADS, *shapes, _EXAMPLES))
+        "\n\n".join((MADE, _INTRODUCTION, table(_EVENT_HEAD, rows), _PROOF, "## Payloads", _PAYLOADS, *shapes, _EXAMPLES))
         + "\n"
     )
 
@@ -143,6 +143,7 @@ pixels do not: no event is larger than 64 KiB.
 | `wake` | the tenant's policy: `ahead` or `after-moderation`; absent for `none` |
 | `traceparent` | W3C trace context |
 | `partitionkey` | the job's id |
+| `proof` | `<key id>.<digest>`: that this installation made the event, see [Proof](#proof) |
 
 A job ends with exactly one of `publish.completed`, a `rejected` (the caller's own fault) or a `failed` event (ours;
 the original is kept for replay). The paths `/wake` below are for the policy `ahead`; with `after-moderation` the
@@ -150,6 +151,33 @@ stages after detect hear `moderate.completed` there instead, so that a refused p
 whom is written in the Triggers under `knative/base`, and nowhere else.
 
 ## Types"""
+
+_PROOF = """## Proof
+
+Whoever may publish to the broker could name any tenant. So each event of ours carries `proof`: the id of a key of
+`WAKESWAP_EVENT_KEYS` and the HMAC-SHA256, in hex, over `id`, `source`, `type`, `subject`, `tenantid`, `media`,
+`priority`, `enhance`, `wake` and the data as a JSON value. Header case, structured mode, percent-encoding, the JSON's
+white space and what brokers add (`knative...`, `traceparent`) do not matter to it. A stage refuses an event without a
+right proof with 403 `untrusted_event`, which a broker does not send again, before it touches anything of a tenant; dead
+letter keeps the original and says nothing about a job. `/wake` reads no event: it answers 204 and does no work.
+
+To change keys: add the new one at the end (`k1=...,k2=...`) everywhere, then make it the first, and drop the old one
+when nothing signed with it can come again: stages' repeated replies and what `replay` sends keep the proof they were
+made with. To introduce keys in an installation that runs, `k1=...,unsigned` takes events without a proof meanwhile.
+
+Events of others start jobs and have a trust of their own:
+
+- Upload notifications name an object; its key names the tenant, and what lies there now decides. A forged one can only
+  start what the tenant itself has put into its inbox. `POST /events/s3` needs `WAKESWAP_NOTIFICATION_TOKEN`.
+- A PingSource names the tenant in its data, which nothing here can check: whoever may send
+  `dev.knative.sources.ping` to the broker, or create a PingSource in the namespace, can have a tenant's waiting uploads
+  processed early, once, under that tenant's own policy, and see nothing of it. Let only the namespace's sources publish:
+  an EventPolicy of Knative's with OIDC on the broker, or a network policy on its ingress, and RBAC on PingSources.
+- `knativeerror...` is written by the broker on the way to dead letter, so no proof can cover it. Whoever can both
+  read events and reach the Service `dead-letter` could fail a job that it has seen: keep that Service cluster-local
+  and behind a network policy.
+
+An event that was read and is sent again says the same as before, and gets the recorded reply."""
 
 _PAYLOADS = """Readers ignore names that they do not know and refuse an event in which one without a default is missing,
 so producers can be deployed first."""

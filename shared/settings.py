@@ -2,76 +2,30 @@
 
 An empty variable counts as unset. A variable that starts with WAKESWAP_ and is not declared here is an error,
 so that a misspelt setting never falls back to its default in silence. docs/settings.md is made from this
-module by `python docs/generate.py`. Knows the standard library and the error tree.
+module and `edge_settings` by `python docs/generate.py`. Knows the standard library and the error tree.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
+from shared.edge_settings import JwtSettings, RateSettings
 from shared.errors import ConfigError
-
-T = TypeVar("T")
+from shared.variables import env as _env
+from shared.variables import flag as _flag
+from shared.variables import one_of as _one_of
+from shared.variables import store_url as _store_url
+from shared.variables import text as _text
+from shared.variables import token as _token
+from shared.variables import web_url as _web_url
+from shared.variables import whole as _whole
 
 PREFIX = "WAKESWAP_"
 MODEL_CACHE = Path(".wakeswap/models")
-
-
-def _env(variable: str, read: Callable[[str], T], default: T, *, secret: bool = False) -> T:
-    """A field read from `variable`; a secret one is never shown, neither by repr nor in an error."""
-    metadata = {"variable": variable, "read": read, "default": default, "secret": secret}
-    return field(default_factory=lambda: default, metadata=metadata, repr=not secret)
-
-
-def _text(value: str) -> str:
-    return value
-
-
-def _whole(lowest: int, highest: int) -> Callable[[str], int]:
-    def read(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,15}", value) or not lowest <= int(value) <= highest:
-            raise ValueError(f"is not a whole number from {lowest} to {highest}")
-        return int(value)
-
-    return read
-
-
-def _one_of(*allowed: str) -> Callable[[str], str]:
-    def read(value: str) -> str:
-        if value not in allowed:
-            raise ValueError(f"is not one of {', '.join(allowed)}")
-        return value
-
-    return read
-
-
-def _flag(value: str) -> bool:
-    if value not in ("true", "false"):
-        raise ValueError("is neither true nor false")
-    return value == "true"
-
-
-def _store_url(value: str) -> str:
-    if not re.fullmatch(r"file:.+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", value):
-        raise ValueError("is neither file:<folder> nor s3://<bucket>[/<prefix>]")
-    return value
-
-
-def _web_url(value: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/]+.*", value):
-        raise ValueError("is not an http or https address")
-    return value
-
-
-def _token(value: str) -> str:
-    if not re.fullmatch(r"[!-~]{16,}", value):
-        raise ValueError("is not a token of at least 16 visible ASCII characters")
-    return value
 
 
 @dataclass(frozen=True)
@@ -172,6 +126,8 @@ class Settings:
     models: ModelSettings = field(default_factory=ModelSettings)
     serving: ServingSettings = field(default_factory=ServingSettings)
     tenants: TenantSettings = field(default_factory=TenantSettings)
+    jwt: JwtSettings = field(default_factory=JwtSettings)
+    rates: RateSettings = field(default_factory=RateSettings)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -182,6 +138,8 @@ class Settings:
             models=ModelSettings(**_values(fields(ModelSettings), environ)),
             serving=ServingSettings(**_values(fields(ServingSettings), environ)),
             tenants=TenantSettings(**_values(fields(TenantSettings), environ)),
+            jwt=JwtSettings(**_values(fields(JwtSettings), environ)),
+            rates=RateSettings(**_values(fields(RateSettings), environ)),
         )
 
     def secrets(self) -> tuple[str, ...]:
@@ -189,10 +147,11 @@ class Settings:
         tenants, store = self.tenants, self.store
         entries = f"{tenants.api_keys},{tenants.webhook_secrets}".split(",")
         values = [entry.partition("=")[2].strip() for entry in entries]
+        values += [self.jwt.secret, self.rates.store_password]
         return tuple(filter(None, [*values, tenants.notification_token, store.secret_key, store.session_token]))
 
 
-GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings)
+GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings, JwtSettings, RateSettings)
 
 
 def _values(items: tuple[Field[Any], ...], environ: Mapping[str, str]) -> dict[str, Any]:
