@@ -130,8 +130,16 @@ class TransientError(WakeswapError):
     status = 503
     code = "unavailable"
     title = "Temporarily unavailable"
-    retry_after: ClassVar[int] = 2
+    retry_after: int = 2
     """Seconds for the Retry-After header."""
+
+    def __init__(
+        self, detail: str = "", *, context: Mapping[str, JsonValue] | None = None, retry_after: int = 0
+    ) -> None:
+        """`retry_after`: where this one knows better than its class."""
+        super().__init__(detail, context=context)
+        if retry_after:
+            self.retry_after = retry_after
 
 
 class BusyError(TransientError):
@@ -192,6 +200,14 @@ class TenantNotReadyError(TransientError):
 class BrokerUnavailableError(TransientError):
     code = "broker_unavailable"
     title = "The event could not be handed to the broker"
+
+
+class FetchUnavailableError(TransientError):
+    """The server of a picture named by address cannot be reached, or not in time."""
+
+    code = "fetch_unavailable"
+    title = "The picture's server is not available"
+    retry_after = 5
 
 
 class QuotaExceededError(TransientError):
@@ -256,6 +272,14 @@ class GpuMemoryError(ModelError):
 
     code = "gpu_out_of_memory"
     title = "Out of memory for the model"
+    replaces_process = True
+
+
+class GpuFaultError(ModelError):
+    """The device failed in the middle of a run. CUDA then fails every later call of this process too."""
+
+    code = "gpu_fault"
+    title = "The GPU failed"
     replaces_process = True
 
 

@@ -76,11 +76,11 @@ class Lifecycle:
         return self.ends < math.inf
 
     def check(self) -> None:
-        """Return when new work may come in. Raises StoppingError, ModelLoadingError, or why the setup failed."""
-        if self.stopping:
-            raise StoppingError
+        """Return when new work may come in. Raises StoppingError, ModelLoadingError, or what spoilt the process."""
         if self._failure is not None:
             raise self._failure
+        if self.stopping:
+            raise StoppingError
         if not self._ready:
             raise ModelLoadingError
 
@@ -97,6 +97,7 @@ class Lifecycle:
         error = running.exception()
         if isinstance(error, WakeswapError) and error.replaces_process:
             log.critical("this process must be replaced: %s", error, extra={"code": error.code})
+            self._failure = _shown(error)
             self._replace()
         if error is not None and not isinstance(error, WakeswapError):
             log.error("the stage has a bug", exc_info=error)

@@ -19,7 +19,7 @@ from typing import Any
 from shared.errors import ConfigError, GpuUnavailableError, ModelNotFoundError
 from shared.vision.batches import Batches
 from shared.vision.graphs import GRAPH, WEIGHTS, Facts, Graphs, facts, read_ahead
-from shared.vision.session import Session, load_error
+from shared.vision.session import Session, device_error, load_error
 from shared.vision.threads import cpu_limit
 
 _ERROR_LEVEL = 3
@@ -84,8 +84,8 @@ class Runtime:
         """Load one .onnx file.
 
         `threads`: fewer threads than the runtime's own number, for small models that lose by sharing.
-        Raises GpuUnavailableError, ModelNotFoundError, ModelInvalidError, ModelIncompatibleError (context: `model`,
-        `runtime` version numbers), ModelIncompleteError (context: `file`).
+        Raises GpuUnavailableError, GpuMemoryError, GpuFaultError, ModelNotFoundError, ModelInvalidError,
+        ModelIncompatibleError (context: `model`, `runtime` version numbers), ModelIncompleteError (context: `file`).
         """
         if not path.is_file():
             raise ModelNotFoundError(f"No model file {path.name}")
@@ -99,7 +99,7 @@ class Runtime:
         except errors as error:
             if not path.is_file():  # removed while it was being read: another version, or a damaged one
                 raise ModelNotFoundError(f"No model file {path.name}") from error
-            raise load_error(path, str(error)) from error
+            raise load_error(path, error) from error
         self._check_provider(session.get_providers()[0])
         return Session(session, path, errors, ort.OrtValue)
 
@@ -172,6 +172,8 @@ class _Load:
             try:
                 return self._mapped(kept)
             except self.errors as error:
+                if device_error(error, ""):
+                    raise
                 log.warning("a kept graph of %s cannot be loaded: %s", self.path.name, error)
                 graphs.discard(kept)
         # whatever keeps it from being kept, the model itself may load
@@ -232,7 +234,9 @@ def _onnxruntime() -> ModuleType:
 
 
 def _ort_errors() -> tuple[type[Exception], ...]:
-    # onnxruntime's errors share no base class of their own, and each release adds some.
+    # onnxruntime's errors share no base class of their own, and each release adds some. What has no class of it, such
+    # as a C++ allocation that failed, arrives as one of Python's.
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+    kinds = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+    return (*kinds, RuntimeError, MemoryError)

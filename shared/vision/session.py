@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.errors import GpuMemoryError, ModelError, ModelIncompatibleError, ModelIncompleteError, ModelInvalidError
+from shared.errors import (
+    GpuFaultError,
+    GpuMemoryError,
+    ModelError,
+    ModelIncompatibleError,
+    ModelIncompleteError,
+    ModelInvalidError,
+)
 from shared.vision.binding import Array, Bindings, OrtSession, OrtValues
 
 _TOO_NEW = (
@@ -28,6 +35,15 @@ _NO_MEMORY = re.compile(
     re.IGNORECASE,
 )
 """CUDA, onnxruntime's arena, cuDNN and cuBLAS, the C++ allocator, an arena with a limit."""
+_FAULT = re.compile(
+    r"CUDA (?:failure|error)|CU(?:DNN|BLAS)_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR)"
+    r"|illegal (?:memory access|address|instruction)|misaligned address|unspecified launch failure|device-side assert"
+    r"|uncorrectable ECC|device (?:was )?(?:lost|reset|removed|hung)",
+    re.IGNORECASE,
+)
+"""CUDA's sticky errors and what cuDNN and cuBLAS make of them. What is no fault and says CUDA is memory, seen first."""
+_FAULTS = ("DeviceReset", "EPFail")
+"""Classes of onnxruntime that say the same, whatever their text."""
 _FLOATS: dict[str, type[np.floating[Any]]] = {
     "tensor(float16)": np.float16,
     "tensor(float)": np.float32,
@@ -53,7 +69,8 @@ class Session:
         """`errors`: what onnxruntime raises; `values`: its class of device memory."""
         self._session = session
         self._path = path
-        self._errors: tuple[type[Exception], ...] = (*errors, ValueError)  # ValueError: an input is missing
+        # ValueError: an input is missing; the others are how C++ exceptions arrive that onnxruntime has no class for
+        self._errors: tuple[type[Exception], ...] = (*errors, ValueError, RuntimeError, MemoryError)
         self._pid = os.getpid()
         self.provider = str(session.get_providers()[0]).removesuffix("ExecutionProvider").lower()
         """`cpu`, `cuda` or `tensorrt`: what the session really got."""
@@ -71,7 +88,7 @@ class Session:
         """The named outputs (all of them by default), in that order, half precision given as float32.
 
         Floats are cast to what the model declares. Raises ModelInvalidError when the model does not take these
-        inputs, GpuMemoryError, and ModelError after a fork.
+        inputs, GpuMemoryError, GpuFaultError, and ModelError after a fork.
         """
         if os.getpid() != self._pid:
             raise ModelError("The session was made before a fork and cannot run in the child")
@@ -89,15 +106,24 @@ class Session:
         return np.ascontiguousarray(values, dtype)
 
     def _run_error(self, error: Exception) -> ModelError:
-        if _NO_MEMORY.search(str(error)):
-            if self._bindings is not None:
-                self._bindings.clear()
-            return GpuMemoryError(f"No memory to run {self._path.name} on {self.provider}")
-        return ModelInvalidError(f"{self._path.name} does not run as described: {_first_line(str(error))}")
+        device = device_error(error, f"run {self._path.name} on {self.provider}")
+        if device is not None and self._bindings is not None:
+            self._bindings.clear()
+        return device or ModelInvalidError(f"{self._path.name} does not run as described: {_first_line(str(error))}")
 
 
-def load_error(path: Path, text: str) -> ModelError:
-    """What onnxruntime's message about a file means."""
+def device_error(error: Exception, what: str) -> ModelError | None:
+    """What onnxruntime's error says of the device rather than of the model; None for the latter."""
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        return GpuMemoryError(f"No memory to {what}")
+    if type(error).__name__ in _FAULTS or _FAULT.search(str(error)):
+        return GpuFaultError(f"The device failed: it could not {what}: {_first_line(str(error))}")
+    return None
+
+
+def load_error(path: Path, error: Exception) -> ModelError:
+    """What onnxruntime's error about a file means."""
+    text = str(error)
     for pattern in _TOO_NEW:
         if found := pattern.search(text):
             numbers = {"model": int(found["model"]), "runtime": int(found["runtime"])}
@@ -106,9 +132,9 @@ def load_error(path: Path, text: str) -> ModelError:
     if found := _PART_MISSING.search(text):
         name = Path(found["path"]).name
         return ModelIncompleteError(f"{path.name} needs the file {name} beside it", context={"file": name})
-    if _NO_MEMORY.search(text):
-        return GpuMemoryError(f"No memory to load {path.name}")
-    return ModelInvalidError(f"{path.name} is not a valid ONNX model: {_first_line(text)}")
+    return device_error(error, f"load {path.name}") or ModelInvalidError(
+        f"{path.name} is not a valid ONNX model: {_first_line(text)}"
+    )
 
 
 def _port(declared: Any) -> Port:
@@ -120,4 +146,4 @@ def _single(values: Array) -> NDArray[np.float32]:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0][:200]
+    return (text.strip().splitlines() or ["no reason given"])[0][:200]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.errors import ConfigError, GpuMemoryError, ModelError, ModelNotFoundError, WakeswapError
+from shared.errors import ConfigError, GpuFaultError, GpuMemoryError, ModelError, ModelNotFoundError, WakeswapError
 from shared.serving import lifecycle
 from shared.serving.lifecycle import SETUP_FAILED, Lifecycle
 from tests.services.failing import main as failing
@@ -105,13 +105,23 @@ def test_a_deadline_ends_with_the_process() -> None:
     until(lambda: life.run(lambda: 1) == 1)
 
 
-@pytest.mark.parametrize(("error", "times"), [(GpuMemoryError, 1), (ModelError, 0)])
-def test_an_error_that_spoils_the_process_has_it_replaced(error: type[WakeswapError], times: int) -> None:
+@pytest.mark.parametrize(("error", "times"), [(GpuMemoryError, 1), (GpuFaultError, 1), (ModelError, 0)])
+def test_cold_01_an_error_that_spoils_the_process_ends_its_readiness_and_has_it_replaced(
+    error: type[WakeswapError], times: int
+) -> None:
     replaced: list[bool] = []
+    life = Lifecycle(100, replace=lambda: replaced.append(True))
+    life.ready()
 
     def work() -> None:
         raise error
 
     with pytest.raises(error):
-        Lifecycle(100, replace=lambda: replaced.append(True)).run(work)
+        life.run(work)
     assert len(replaced) == times
+    if not times:
+        life.check()
+        return
+    life.stop()  # what the replacement does: the reason stays to be seen
+    with pytest.raises(error):
+        life.check()

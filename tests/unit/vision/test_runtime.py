@@ -5,14 +5,19 @@ from __future__ import annotations
 import multiprocessing
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from onnxruntime.capi import onnxruntime_pybind11_state
 
 from shared.errors import (
     ConfigError,
+    GpuFaultError,
+    GpuMemoryError,
     GpuUnavailableError,
     ModelError,
     ModelIncompatibleError,
@@ -84,6 +89,59 @@ def test_mdl_05_weights_outside_the_folder_are_refused(runtime: Runtime) -> None
 def test_a_missing_file(runtime: Runtime, tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError):
         runtime.session(tmp_path / "none.model")
+
+
+class Failing:
+    """A session whose runs fail as onnxruntime's do."""
+
+    def __init__(self, session: Any, error: Exception) -> None:
+        self._session, self._error = session, error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    def run(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
+        raise self._error
+
+
+def ort_error(kind: str, text: str) -> Exception:
+    found: Exception = getattr(onnxruntime_pybind11_state, kind)(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ort_error("RuntimeException", "Failed to allocate memory for requested buffer of size 3"), GpuMemoryError),
+        (RuntimeError("CUDA failure 2: out of memory ; GPU=0"), GpuMemoryError),
+        (MemoryError("std::bad_alloc"), GpuMemoryError),
+        (ort_error("Fail", "CUDA failure 700: an illegal memory access was encountered ; GPU=0"), GpuFaultError),
+        (RuntimeError("CUDNN failure 8: CUDNN_STATUS_EXECUTION_FAILED ; GPU=0"), GpuFaultError),
+        (ort_error("EPFail", "provider"), GpuFaultError),
+        (ort_error("DeviceReset", ""), GpuFaultError),
+        (ort_error("InvalidArgument", "Got invalid dimensions for input"), ModelInvalidError),
+        (ort_error("Fail", ""), ModelInvalidError),
+    ],
+)
+def test_cold_01_a_failing_device_is_told_from_a_wrong_model(error: Exception, expected: type[ModelError]) -> None:
+    import onnxruntime
+
+    real = onnxruntime.InferenceSession(str(MODELS / "ok.model"), providers=["CPUExecutionProvider"])
+    session = Session(Failing(real, error), MODELS / "ok.model", (type(error),), onnxruntime.OrtValue)
+    with pytest.raises(ModelError) as caught:
+        session.run({"x": np.ones((1, 16), np.float32)})
+    assert type(caught.value) is expected
+    assert expected.replaces_process == (expected is not ModelInvalidError)
+
+
+def test_no_class_of_onnxruntimes_errors_gets_out(runtime: Runtime) -> None:
+    session = runtime.session(MODELS / "ok.model")
+    kinds = [kind for kind in vars(onnxruntime_pybind11_state).values() if isinstance(kind, type)]
+    kinds = [kind for kind in kinds if issubclass(kind, Exception)]
+    assert len(kinds) >= 12
+    for kind in kinds:
+        with pytest.raises(ModelError):
+            Session(Failing(session._session, kind("x")), MODELS / "ok.model", session._errors, None).run({})
 
 
 def test_inputs_the_model_does_not_take(runtime: Runtime) -> None:
