@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from shared.refusals import InsufficientScopeError
-from shared.tenancy.tenant import Tenant
+
+if TYPE_CHECKING:
+    from shared.tenancy.tenant import Tenant
 
 READ, WRITE = "jobs:read", "jobs:write"
 SCOPES = (READ, WRITE)

@@ -1,71 +1,126 @@
-"""The tenants this process serves, found by name or by API key.
+"""The tenants this process serves, found by name or by API key: some of its settings, some of a folder that changes.
 
-Knows the error tree and plain text; the settings hand over the text, this module checks it.
+Knows the error tree and plain text; the settings hand over the text, this package checks it.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
+import logging
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from shared import records
-from shared.errors import ConfigError, JsonValue, UnauthorizedError
+from shared.errors import ConfigError, JsonValue, TenantNotReadyError, UnauthorizedError
 from shared.rejections import UnknownTenantError
+from shared.tenancy import policy
+from shared.tenancy.api_keys import NOBODY, ApiKey, keep, look_up, opens
 from shared.tenancy.caller import Caller
-from shared.tenancy.policy import policy, webhook
-from shared.tenancy.tenant import NAME, Tenant
+from shared.tenancy.folder import Contents, Meter, TenantFolder
+from shared.tenancy.tenant import Tenant
 
 KEY = re.compile(r"[!-~]{16,}")
 """What can stand after `Bearer`. A shorter key can be guessed, and could be part of any word that a log redacts."""
 
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """All tenants at one moment. Whoever holds it, or a tenant out of it, is not disturbed by a change."""
+
+    contents: Contents
+    tenants: Mapping[str, Tenant]
+    keys: Mapping[str, tuple[Tenant, ApiKey]]
+    """By what they are looked up under; a key that two tenants have is left out, so that it opens neither."""
+
 
 class Directory:
-    """All tenants, immutable after start."""
-
-    def __init__(self, tenants: Mapping[str, Tenant]) -> None:
-        self._tenants = dict(tenants)
+    def __init__(
+        self,
+        tenants: Mapping[str, Tenant],
+        folder: TenantFolder | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._fixed = dict(tenants)
+        self._folder = folder
+        self._clock = clock
+        self._known = _know(self._fixed, folder.contents() if folder else Contents())
 
     def get(self, name: str) -> Tenant:
-        """Raises UnknownTenantError."""
+        """The tenant as it is now. Raises UnknownTenantError; TenantNotReadyError while its file cannot be used."""
+        known = self._current()
+        if name in known.tenants:
+            return known.tenants[name]
+        if name in known.contents.unread:
+            raise TenantNotReadyError
+        raise UnknownTenantError
+
+    def accepted(self, name: str) -> Tenant:
+        """The tenant of work that another process has taken in.
+
+        The files of a mounted ConfigMap change on every node in its own time, so a tenant that is not here yet may
+        be known there: TenantNotReadyError then, and UnknownTenantError only where nothing can change.
+        """
         try:
-            return self._tenants[name]
-        except KeyError:
-            raise UnknownTenantError from None
+            return self.get(name)
+        except UnknownTenantError:
+            if self._folder is None:
+                raise
+            raise TenantNotReadyError from None
 
     def authenticate(self, key: str) -> Caller:
-        """Who calls with this API key.
+        """Who calls with this API key. Raises UnauthorizedError without saying why.
 
-        Digests are compared, each in constant time and all of them, so that neither the length nor the place of
-        a match shows in the time taken. Raises UnauthorizedError without saying why.
+        A key that nobody has, a wrong one and one that has expired cost the same: two digests and one comparison,
+        and what is found in the table is told by a digest or by characters that are no secret.
         """
-        digest = _digest(key)
-        found = [tenant for tenant in self._tenants.values() if hmac.compare_digest(tenant.key_digest, digest)]
-        if len(found) != 1:
+        tenant, kept = self._current().keys.get(look_up(key), (None, NOBODY))
+        opened = opens(kept, key, self._clock())
+        if not opened or tenant is None:
             raise UnauthorizedError
-        return Caller(found[0], key_id=f"env:{found[0].name}")
+        made_up = tenant.name in self._fixed
+        return Caller(tenant, frozenset(kept.scopes), f"env:{tenant.name}" if made_up else kept.look_up)
+
+    def _current(self) -> _Known:
+        if self._folder is None:
+            return self._known
+        contents, known = self._folder.contents(), self._known
+        if known.contents is not contents:  # two threads may do this at a time, and come to the same
+            known = self._known = _know(self._fixed, contents)
+        return known
 
 
-def load(tenants: str, api_keys: str = "", webhook_secrets: str = "") -> Directory:
-    """The directory from its three settings.
+def load(
+    tenants: str,
+    api_keys: str = "",
+    webhook_secrets: str = "",
+    folder: str = "",
+    meter: Meter | None = None,
+) -> Directory:
+    """The directory from its four settings.
 
     `tenants`: JSON `{"demo": {"policy": {...}, "webhook": {"url": "..."}}}`; `api_keys` and `webhook_secrets`:
-    `name=value[,name=value]`. Raises ConfigError whose context names the field.
+    `name=value[,name=value]`; `folder`: of more tenants, empty for none, whose secrets stand in the setting too.
+    Raises ConfigError whose context names the field.
     """
-    found = {name: _tenant(name, entry) for name, entry in _object("tenants", _json(tenants)).items()}
+    entries = _object("tenants", _json(tenants)).items()
+    found = {name: _tenant(name, entry) for name, entry in entries}
+    secrets = _secrets(webhook_secrets)
     for name, key in pairs("api_keys", api_keys).items():
-        if not KEY.fullmatch(key):
-            where = f"api_keys.{name}"
-            raise ConfigError("A key has at least 16 visible ASCII characters.", context={"field": where})
-        found[name] = replace(_known(found, "api_keys", name), key_digest=_digest(key))
-    for name, secret in pairs("webhook_secrets", webhook_secrets).items():
-        tenant = _known(found, "webhook_secrets", name)
-        found[name] = replace(tenant, webhook=replace(tenant.webhook, secret=secret))
-    _check(found)
-    return Directory(found)
+        found[name] = replace(_named(found, "api_keys", name), keys=(_made_up(f"api_keys.{name}", key),))
+    for name in secrets:
+        if name in found or not folder:
+            tenant = _named(found, "webhook_secrets", name)
+            found[name] = replace(tenant, webhook=replace(tenant.webhook, secret=secrets[name]))
+    if _shared(found):
+        raise ConfigError("Two tenants have the same key.", context={"field": "api_keys"})
+    files = TenantFolder(Path(folder), taken=frozenset(found), secrets=secrets, meter=meter) if folder else None
+    return Directory(found, files)
 
 
 def pairs(field: str, text: str) -> dict[str, str]:
@@ -81,18 +136,39 @@ def pairs(field: str, text: str) -> dict[str, str]:
     return found
 
 
+def _know(fixed: Mapping[str, Tenant], contents: Contents) -> _Known:
+    tenants = {**contents.tenants, **fixed}
+    twice = _shared(tenants)
+    if twice:
+        names = sorted(name for name, tenant in tenants.items() if twice & {key.look_up for key in tenant.keys})
+        log.error("an API key opens nothing, since several tenants have it: %s", ", ".join(names))
+    keys = {key.look_up: (tenant, key) for tenant in tenants.values() for key in tenant.keys}
+    return _Known(contents, tenants, {place: held for place, held in keys.items() if place not in twice})
+
+
+def _shared(tenants: Mapping[str, Tenant]) -> set[str]:
+    """What two tenants' keys are both looked up under."""
+    counted = Counter(key.look_up for tenant in tenants.values() for key in tenant.keys)
+    return {place for place, count in counted.items() if count > 1}
+
+
 def _tenant(name: str, entry: JsonValue) -> Tenant:
-    where = f"tenants.{name}"
-    if not NAME.fullmatch(name):
-        raise ConfigError("A tenant name is a DNS label of at most 40 characters.", context={"field": where})
-    table = _object(where, entry)
-    if unknown := sorted(set(table) - {"policy", "webhook"}):
-        raise ConfigError("Unknown field.", context={"field": f"{where}.{unknown[0]}"})
-    return Tenant(
-        name,
-        policy(f"{where}.policy", _object(f"{where}.policy", table.get("policy", {}))),
-        webhook(f"{where}.webhook", _object(f"{where}.webhook", table.get("webhook", {}))),
-    )
+    return policy.tenant(f"tenants.{name}", name, entry, 0.0, parts=("policy", "webhook"))
+
+
+def _made_up(field: str, key: str) -> ApiKey:
+    if not KEY.fullmatch(key):
+        raise ConfigError("A key has at least 16 visible ASCII characters.", context={"field": field})
+    return keep(key)
+
+
+def _secrets(text: str) -> dict[str, str]:
+    found = pairs("webhook_secrets", text)
+    for name, secret in found.items():
+        if not policy.is_signing_secret(secret):
+            where = f"webhook_secrets.{name}"
+            raise ConfigError("Must be whsec_ and 24 to 64 bytes in base64.", context={"field": where})
+    return found
 
 
 def _json(text: str) -> JsonValue:
@@ -108,29 +184,7 @@ def _object(field: str, value: JsonValue) -> dict[str, JsonValue]:
     return value
 
 
-def _known(found: Mapping[str, Tenant], field: str, name: str) -> Tenant:
+def _named(found: Mapping[str, Tenant], field: str, name: str) -> Tenant:
     if name not in found:
         raise ConfigError("Names a tenant that does not exist.", context={"field": f"{field}.{name}"})
     return found[name]
-
-
-def _check(found: Mapping[str, Tenant]) -> None:
-    digests = [tenant.key_digest for tenant in found.values() if tenant.key_digest]
-    if len(digests) != len(set(digests)):
-        raise ConfigError("Two tenants have the same key.", context={"field": "api_keys"})
-    for tenant in found.values():
-        if tenant.webhook.secret and not _signing(tenant.webhook.secret):
-            where = f"webhook_secrets.{tenant.name}"
-            raise ConfigError("Must be whsec_ and 24 to 64 bytes in base64.", context={"field": where})
-
-
-def _signing(secret: str) -> bool:
-    """Whether this can sign: Standard Webhooks asks for 24 to 64 random bytes."""
-    try:
-        return secret.startswith("whsec_") and 24 <= len(base64.b64decode(secret[6:], validate=True)) <= 64
-    except ValueError:
-        return False
-
-
-def _digest(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
