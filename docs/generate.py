@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code: docs/events.md, models.md, options.md and settings.md.
+"""Write what is made from the code: docs/events.md, models.md, options.md, settings.md and tenant.schema.json.
 
 `python docs/generate.py` writes them; with `--check` it writes nothing and fails when one is stale. It reads
 docstrings under fields, the example events in tests/events, the Triggers in knative/base and the catalogue.
@@ -23,6 +23,7 @@ from marking import MADE, code, table  # noqa: E402
 
 from shared import settings  # noqa: E402
 from shared.events import payloads  # noqa: E402
+from shared.tenancy import schema  # noqa: E402
 
 Docs = dict[str, dict[str, str]]
 
@@ -33,6 +34,7 @@ def main() -> int:
         "models.md": model_page.page(),
         "options.md": options(),
         "settings.md": settings_page(),
+        "tenant.schema.json": tenant_schema(),
     }
     stale = []
     for name, text in pages.items():
@@ -90,6 +92,14 @@ def _setting(item: Field[Any], docs: dict[str, str]) -> tuple[str, ...]:
     return code(item.metadata["variable"]), code(shown), secret + docs[item.name]
 
 
+# tenants
+
+
+def tenant_schema() -> str:
+    sources = ("shared/tenancy/tenant.py", "shared/tenancy/api_keys.py")
+    return schema.text({name: docs for source in sources for name, docs in field_docs(ROOT / source).items()})
+
+
 # events
 
 
@@ -118,7 +128,9 @@ def events() -> str:
     ]
     shapes = [_shape(kind, docs) for kind in _shapes()]
     return (
-        "\n\n".join((MADE, _INTRODUCTION, table(_EVENT_HEAD, rows), _PROOF, "## Payloads", _PAYLOADS, *shapes, _EXAMPLES))
+        "\n\n".join(
+            (MADE, _INTRODUCTION, table(_EVENT_HEAD, rows), _PROOF, "## Payloads", _PAYLOADS, *shapes, _EXAMPLES)
+        )
         + "\n"
     )
 
@@ -171,8 +183,9 @@ Events of others start jobs and have a trust of their own:
   start what the tenant itself has put into its inbox. `POST /events/s3` needs `WAKESWAP_NOTIFICATION_TOKEN`.
 - A PingSource names the tenant in its data, which nothing here can check: whoever may send
   `dev.knative.sources.ping` to the broker, or create a PingSource in the namespace, can have a tenant's waiting uploads
-  processed early, once, under that tenant's own policy, and see nothing of it. Let only the namespace's sources publish:
-  an EventPolicy of Knative's with OIDC on the broker, or a network policy on its ingress, and RBAC on PingSources.
+  processed early, once, under that tenant's own policy, and see nothing of it. Let only the namespace's sources
+  publish: an EventPolicy of Knative's with OIDC on the broker, or a network policy on its ingress, and RBAC on
+  PingSources.
 - `knativeerror...` is written by the broker on the way to dead letter, so no proof can cover it. Whoever can both
   read events and reach the Service `dead-letter` could fail a job that it has seen: keep that Service cluster-local
   and behind a network policy.
@@ -184,7 +197,8 @@ so producers can be deployed first."""
 
 _EXAMPLES = """## Examples
 
-One event of each type, in structured mode, lies in `tests/events`; the tests decode each of them."""
+One event of each type, in structured mode, lies in `tests/events`, signed with the tests' key; the tests
+decode each of them."""
 
 
 def _shapes() -> list[type]:
