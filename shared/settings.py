@@ -112,10 +112,12 @@ class TenantSettings:
 
     tenants: str = _env("WAKESWAP_TENANTS", _text, "")
     """JSON: `{"<tenant>": {"policy": {...}, "webhook": {"url": "https://..."}}}`, every part optional."""
+    folder: str = _env("WAKESWAP_TENANTS_FOLDER", _text, "")
+    """Folder of more tenants, `<tenant>.yaml` each (tenant.schema.json), read again when they change. Empty: none."""
     api_keys: str = _env("WAKESWAP_API_KEYS", _text, "", secret=True)
     """`tenant=key[,tenant=key]`: bearer keys of the HTTP API, 16 or more visible ASCII characters each. Intake only."""
     webhook_secrets: str = _env("WAKESWAP_WEBHOOK_SECRETS", _text, "", secret=True)
-    """`tenant=whsec_<base64>[,...]`: what webhooks are signed with. Only notify needs it."""
+    """`tenant=whsec_<base64>[,...]`: what webhooks are signed with, of a folder's tenants too. Only notify needs it."""
     notification_token: str = _env("WAKESWAP_NOTIFICATION_TOKEN", _token, "", secret=True)
     """Bearer token (16 or more characters) of bucket notifications to /events/s3. Empty: that door is closed."""
 

@@ -134,7 +134,7 @@ class Receiver:
         if event.source == source_of(services.stage.name):
             return NOTHING  # a Trigger that matches our own replies must not make a loop
         payload = codec.to_payload(event, services.stage.payload_of(event))
-        delivery = Delivery(event, payload, services.tenants.get(event.tenant), traceparent, deadline)
+        delivery = Delivery(event, payload, services.tenants.accepted(event.tenant), traceparent, deadline)
         key = keys.work(delivery.tenant.name, payload.job, services.stage.name, event.digest)
         if services.outcomes.cancelled(delivery.tenant.name, payload.job):
             return NOTHING
