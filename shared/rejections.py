@@ -120,6 +120,14 @@ class ModelForbiddenError(RejectedError):
     title = "The model is not allowed for this tenant"
 
 
+class NotAllowedError(RejectedError):
+    """A job asks for what its tenant's policy does not grant. `context`: `field`, and `model` or `stage`."""
+
+    status = 403
+    code = "not_allowed"
+    title = "Not allowed for this tenant"
+
+
 class ObjectGoneError(RejectedError):
     """The object named by an event or a request no longer exists."""
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shared.errors import ObjectNotFoundError, PayloadTooLargeError, RejectedError, TransientError
 from shared.events.payloads import Job, ObjectRef, Rejection
 from shared.imaging.probe import Limits, probe
-from shared.jobs import ids, records
+from shared.jobs import ids, options, records
 from shared.jobs.accepted import Accepted
 from shared.jobs.inbox import Draft
 from shared.jobs.records import JobRecord
 from shared.rejections import ImageTooLargeError, ObjectGoneError
 from shared.storage.protocol import ObjectInfo, ObjectStore
+from shared.tenancy import permits
 from shared.tenancy.tenant import Tenant
 
 STAGE = "intake"
@@ -51,9 +52,10 @@ class Origin:
 def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: float) -> Made:
     """The job of the objects that a draft names, as they are now; the same objects always give the same job.
 
-    A picture that can never work makes a Rejection under the id that the job would have had. Raises ObjectGoneError
+    A picture that can never work, or an option that the tenant may not use, makes a Rejection under the id that the job would have had. Raises ObjectGoneError
     when an object is missing, TransientError when it keeps changing while it is read.
     """
+    origin = replace(origin, priority=permits.priority(tenant.policy, origin.priority))
     for _ in range(_TRIES):
         found = _heads(store, draft)
         job_id = ids.of_uploads(tenant.name, draft.unit, found)
@@ -61,6 +63,7 @@ def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: 
         if record is not None:
             return Made(_accepted(tenant, record.job), fresh=False, batch=record.batch)
         try:
+            options.permit(draft.options, tenant.policy)
             pictures = dict.fromkeys(filter(None, (*draft.source, draft.target, draft.reference)))
             refs = {key: reference(store, tenant, key, found[key].etag) for key in pictures}
         except _ReplacedError:

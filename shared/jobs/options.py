@@ -1,6 +1,6 @@
 """Options as a caller writes them: every field checked, no field unknown.
 
-Pure. Knows the payloads and the error tree.
+Pure. Knows the payloads, the tenant's policy and the error tree.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import NoReturn, TypeAlias, cast
 
 from shared.errors import InvalidOptionError, JsonValue
 from shared.events.payloads import Options, Pairing
+from shared.tenancy import permits
+from shared.tenancy.tenant import Policy
 
 FORMATS = ("same", "jpeg", "png", "webp", "avif", "tiff", "bmp", "gif")
 MASKS = ("box", "occlusion", "region")
@@ -51,6 +53,12 @@ def fit(options: Options, *, sources: int, reference: bool) -> Options:
         _refuse("faces", "Send a picture of the person as `reference`.")
     if reference and options.faces != "reference":
         _refuse("reference", "It is used with the option `faces`: `reference` only.")
+    return options
+
+
+def permit(options: Options, policy: Policy) -> Options:
+    """The same options, once it is known that the tenant may ask for them. Raises NotAllowedError."""
+    permits.check(policy, swapper=options.swapper, enhancer=options.enhancer, upscaler=options.upscaler)
     return options
 
 

@@ -18,6 +18,7 @@ from shared.jobs.records import JobRecord
 from shared.rejections import InvalidManifestError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
+from shared.tenancy import permits
 from shared.tenancy.tenant import Tenant
 
 
@@ -31,6 +32,7 @@ class Asked:
     files: Mapping[str, BinaryIO]
     """Key -> the picture's file, for those that came with the request."""
     reference: ObjectRef | None = None
+    priority: str = "interactive"
 
     @property
     def pictures(self) -> tuple[ObjectRef, ...]:
@@ -66,13 +68,14 @@ def from_files(
     if not 1 <= len(sources) <= inbox.MAX_SOURCES:
         raise RequestError(f"A job has 1 to {inbox.MAX_SOURCES} sources.", context={"field": "source"})
     asked = options.fit(options.parse(chosen), sources=len(sources), reference=reference is not None)
+    options.permit(asked, tenant.policy)
     refs = [_examine(tenant, job, "source", file) for file in sources]
     last = _examine(tenant, job, "target", target)
     meant = None if reference is None else _examine(tenant, job, "reference", reference)
     files = dict(zip([ref.key for ref in refs], sources, strict=True)) | {last.key: target}
     if meant is not None and reference is not None:
         files[meant.key] = reference
-    return Asked(tuple(refs), last, asked, files, meant)
+    return Asked(tuple(refs), last, asked, files, meant, permits.priority(tenant.policy, "interactive"))
 
 
 def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
@@ -84,10 +87,16 @@ def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
         draft = inbox.parse_manifest(tenant.name, keys.inbox(tenant.name), body)
     except InvalidManifestError as error:
         raise RequestError(error.detail, context=error.context) from None
+    options.permit(draft.options, tenant.policy)
     names = {*draft.source, draft.target, draft.reference} - {""}
     refs = {key: making.reference(store, tenant, key) for key in names}
     return Asked(
-        tuple(refs[key] for key in draft.source), refs[draft.target], draft.options, {}, refs.get(draft.reference)
+        tuple(refs[key] for key in draft.source),
+        refs[draft.target],
+        draft.options,
+        {},
+        refs.get(draft.reference),
+        permits.priority(tenant.policy, "interactive"),
     )
 
 
@@ -102,7 +111,7 @@ def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: floa
             if ref.key in asked.files:
                 _store(store, job, ref, asked.files[ref.key])
         created = records.timestamp(now)
-        payload = Job(job, asked.source, asked.target, asked.options, created=created, reference=asked.reference)
+        payload = Job(job, asked.source, asked.target, asked.options, created=created, reference=asked.reference, priority=asked.priority)
         known = records.create(store, tenant.name, JobRecord(payload, request=asked.digest))
     if known.request != asked.digest:
         raise IdempotencyConflictError

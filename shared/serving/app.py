@@ -69,9 +69,7 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
     return Services(
         stage=loaded,
         store=store,
-        tenants=directory.load(
-            tenants.tenants, tenants.api_keys, tenants.webhook_secrets, tenants.folder, metrics
-        ),
+        tenants=directory.load(tenants.tenants, tenants.api_keys, tenants.webhook_secrets, tenants.folder, metrics),
         ledger=Ledger(store, seconds=serving.lease_seconds),
         outcomes=Outcomes(store, loaded.name),
         lifecycle=Lifecycle(serving.timeout_seconds),
