@@ -52,8 +52,8 @@ class Origin:
 def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: float) -> Made:
     """The job of the objects that a draft names, as they are now; the same objects always give the same job.
 
-    A picture that can never work, or an option that the tenant may not use, makes a Rejection under the id that the job would have had. Raises ObjectGoneError
-    when an object is missing, TransientError when it keeps changing while it is read.
+    A picture that can never work, or an option that the tenant may not use, makes a Rejection under the id that the
+    job would have had. Raises ObjectGoneError when an object is missing, TransientError when it keeps changing.
     """
     origin = replace(origin, priority=permits.priority(tenant.policy, origin.priority))
     for _ in range(_TRIES):
