@@ -111,7 +111,15 @@ def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: floa
             if ref.key in asked.files:
                 _store(store, job, ref, asked.files[ref.key])
         created = records.timestamp(now)
-        payload = Job(job, asked.source, asked.target, asked.options, created=created, reference=asked.reference, priority=asked.priority)
+        payload = Job(
+            job,
+            asked.source,
+            asked.target,
+            asked.options,
+            created=created,
+            reference=asked.reference,
+            priority=asked.priority,
+        )
         known = records.create(store, tenant.name, JobRecord(payload, request=asked.digest))
     if known.request != asked.digest:
         raise IdempotencyConflictError
