@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from shared.events.event import Event
     from shared.storage.protocol import ObjectStore
     from shared.storage.scoped import TenantStore
     from shared.tenancy.directory import Directory
@@ -85,4 +86,8 @@ class FrontContext(Protocol):
 
     def now(self) -> float:
         """Seconds since the epoch."""
+        ...
+
+    def is_proven(self, event: Event) -> bool:
+        """Whether an event of ours was made by this installation, so that its tenant is to be believed."""
         ...

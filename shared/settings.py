@@ -94,6 +94,10 @@ class ServingSettings:
     """Events worked on at once by one process (threads); equals the Service's containerConcurrency."""
     timeout_seconds: int = _env("WAKESWAP_TIMEOUT_SECONDS", _whole(1, 86400), 290)
     """Seconds one event may take; a little less than the Service's timeoutSeconds, so that the stage answers first."""
+    event_keys: str = _env("WAKESWAP_EVENT_KEYS", _text, "", secret=True)
+    """`<id>=<secret>[,<id>=<secret>]`, required: what events are signed with, the same for all stages; 32 or more
+    visible ASCII characters each. The first signs, all verify (docs/events.md). `unsigned` instead takes events from
+    whoever can send them, and after keys also those without a proof, for the time of a change."""
     handovers: str = _env("WAKESWAP_HANDOVERS", _text, "")
     """For a process of several stages, JSON: `{"<stage>": [<filters of its Trigger>]}`, the events it gets in here."""
     lease_seconds: int = _env("WAKESWAP_LEASE_SECONDS", _whole(1, 3600), 15)
@@ -147,7 +151,7 @@ class Settings:
     def secrets(self) -> tuple[str, ...]:
         """Every value that must never be shown, for the log's redaction."""
         tenants, store = self.tenants, self.store
-        entries = f"{tenants.api_keys},{tenants.webhook_secrets}".split(",")
+        entries = f"{tenants.api_keys},{tenants.webhook_secrets},{self.serving.event_keys}".split(",")
         values = [entry.partition("=")[2].strip() for entry in entries]
         values += [self.jwt.secret, self.rates.store_password]
         return tuple(filter(None, [*values, tenants.notification_token, store.secret_key, store.session_token]))

@@ -9,10 +9,17 @@ from shared.events.event import Event
 from shared.jobs import letters
 from shared.jobs.accepted import Accepted
 
+KEEPS_ALL = True
+"""Also what no stage believed; nothing is said in the name of whoever stands in it."""
+
 
 def handle(event: Event, ctx: FrontContext) -> Iterator[Accepted]:
     letters.keep(ctx.store, event)
-    ctx.metrics.count("dead_letters", type=event.type if event.kind else "foreign")
+    proven = event.kind is not None and ctx.is_proven(event)
+    ctx.metrics.count("dead_letters", type=event.type if proven else "foreign")
+    if event.kind and not proven:
+        ctx.log.warning("event kept, and nothing said about its job: it has no right proof: %s", event.type)
+        return
     failure = letters.failure(event, ctx.tenants)
     if failure is None:
         ctx.log.warning("event kept, no job fails by it: %s", event.type)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from shared.events import proof
 from shared.serving import background, health, stage, web
 from shared.serving.context import LazyModels, StageSetup
 from shared.serving.doors import DoorReceiver, Outbox
@@ -70,6 +71,7 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         stage=loaded,
         store=store,
         tenants=directory.load(tenants.tenants, tenants.api_keys, tenants.webhook_secrets, tenants.folder, metrics),
+        proof=proof.read(serving.event_keys),
         ledger=Ledger(store, seconds=serving.lease_seconds),
         outcomes=Outcomes(store, loaded.name),
         lifecycle=Lifecycle(serving.timeout_seconds),

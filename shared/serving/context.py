@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from shared.context import Deadline, Metrics, Models
 from shared.errors import DeadlineExceededError, StoppingError
+from shared.events.event import Event
+from shared.events.proof import EventKeys
 from shared.serving.lifecycle import Lifecycle
 from shared.settings import ModelSettings
 from shared.storage.protocol import ObjectStore
@@ -71,9 +73,13 @@ class DoorContext:
     log: Log
     metrics: Metrics
     deadline: Deadline
+    proof: EventKeys
 
     def now(self) -> float:
         return time.time()
+
+    def is_proven(self, event: Event) -> bool:
+        return self.proof.proves(event)
 
 
 class LazyModels:

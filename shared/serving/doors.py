@@ -39,7 +39,7 @@ class Outbox:
         if payload is not None:
             wake = services.tenants.get(accepted.tenant).policy.wake
             event = contract.first(stage, accepted.tenant, payload, accepted.cause, wake=wake, traceparent=traceparent)
-            services.emitter.publish(event)
+            services.emitter.publish(services.proof.sign(event))
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,12 @@ class DoorReceiver:
             log=stage_log(services.stage.name),
             metrics=services.metrics,
             deadline=services.deadline(),
+            proof=services.proof,
         )
 
     def _deliver(self, event: Event, traceparent: str) -> Reply:
+        if event.kind is not None and not self.services.stage.keeps_all:
+            self.services.proof.verify(event)  # events of others have another origin: their door looks at that
         key = keys.system("work", self.services.stage.name, f"{event.digest}.json")
         return once(self.services, key, lambda: self.services.lifecycle.run(lambda: self._pass(event, traceparent)))
 

@@ -19,6 +19,7 @@ from shared.errors import RejectedError, RequestError, WakeswapError
 from shared.events import codec, contract
 from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
+from shared.events.proof import EventKeys
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
 from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels
 from shared.serving.idempotency import Ledger
@@ -46,6 +47,7 @@ class Services:
     stage: Stage
     store: ObjectStore
     tenants: Directory
+    proof: EventKeys
     ledger: Ledger
     outcomes: Outcomes
     lifecycle: Lifecycle
@@ -134,6 +136,7 @@ class Receiver:
         if event.source == source_of(services.stage.name):
             return NOTHING  # a Trigger that matches our own replies must not make a loop
         payload = codec.to_payload(event, services.stage.payload_of(event))
+        services.proof.verify(event)  # from here on its tenant is believed
         delivery = Delivery(event, payload, services.tenants.accepted(event.tenant), traceparent, deadline)
         key = keys.work(delivery.tenant.name, payload.job, services.stage.name, event.digest)
         if services.outcomes.cancelled(delivery.tenant.name, payload.job):
@@ -147,7 +150,9 @@ class Receiver:
             payload = services.outcomes.settle(delivery.tenant.name, payload, event.digest)
         if payload is None:
             return NOTHING
-        reply = contract.reply(services.stage.name, event, payload, traceparent=delivery.traceparent)
+        reply = services.proof.sign(
+            contract.reply(services.stage.name, event, payload, traceparent=delivery.traceparent)
+        )
         if services.emitter is not None:
             services.emitter.publish(reply)
             return PUBLISHED

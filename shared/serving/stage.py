@@ -37,6 +37,8 @@ class Stage:
     setup: Callable[[SetupContext], None] | None
     front_door: bool
     """Whether the HTTP API is served by this stage."""
+    keeps_all: bool
+    """Whether `door` also takes events of ours without a right proof, and asks `ctx.is_proven` itself."""
 
     def payload_of(self, event: Event) -> type[Payload]:
         """The class that this event's data must be.
@@ -70,6 +72,7 @@ def load(name: str, package: str) -> Stage:
         payloads=() if raw else taken,
         setup=getattr(module, "setup", None),
         front_door=bool(getattr(module, "FRONT_DOOR", False)),
+        keeps_all=bool(getattr(module, "KEEPS_ALL", False)),
     )
 
 

@@ -237,7 +237,7 @@ def deliver(machine: Machine, name: str, sample: Sample) -> float:
     """Seconds of one event at a stage's Service, from the request to the answer."""
     store = LocalStore(machine.objects)
     event = upload(store) if name == "intake" else sample.another(store, name) if name in STAGES else None
-    headers, body = encode_binary(event) if event else ({}, b"")
+    headers, body = encode_binary(machine.signed(event)) if event else ({}, b"")
     seconds, status, answer = post(machine, service(name), "/", headers, body)
     assert status == ANSWERS.get(name, 200), (name, status, answer)
     assert b'"code"' not in answer, answer  # a rejection is a 200 too

@@ -191,6 +191,14 @@ def test_autoscaling_annotations_are_spelt_right_and_on_the_template(overlay: st
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_service_signs_and_believes_events_with_the_keys_of_one_secret(overlay: str) -> None:
+    reference = {"secretKeyRef": {"name": "wakeswap-events", "key": "WAKESWAP_EVENT_KEYS"}}
+    for name, service in services(overlay).items():
+        (container,) = pod(service)["containers"]
+        assert {"name": "WAKESWAP_EVENT_KEYS", "valueFrom": reference} in container["env"], name
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
 def test_stages_with_models_fetch_them_in_an_init_step_into_a_writable_volume(overlay: str) -> None:
     for name, service in services(overlay).items():
         for init in pod(service).get("initContainers", []):

@@ -19,6 +19,7 @@ from shared.events.payloads import Job, ObjectRef, Options, Rejection
 from shared.models.cache import ModelCache
 from shared.storage import keys
 from shared.storage.local import LocalStore
+from tests.signing import signed
 from tests.unit.serving.support import JOB, App, event, until
 from tests.unit.serving.test_emitter import broker
 
@@ -140,7 +141,7 @@ def letter(**more: str) -> tuple[dict[str, str], bytes]:
     """An event as the broker's dead letter sends it on."""
     original = event(event_id="e-7")
     errors = {"knativeerrorcode": "503", "knativeerrordest": "http://swap.default.svc.cluster.local/", **more}
-    return encode_binary(Event(**{**vars(original), "extensions": {**original.extensions, **errors}}))
+    return encode_binary(signed(Event(**{**vars(original), "extensions": {**original.extensions, **errors}})))
 
 
 def test_dead_letter_fails_the_job_once_and_keeps_the_original(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_a_dead_letter_of_a_job_that_has_ended_says_nothing(tmp_path: Path) -> N
     with broker() as server:
         app = App("dead_letter", tmp_path, package="functions", K_SINK=server.address)
         end = Rejection(JOB, "detect", "no_face_in_source", "No face.", 422)
-        headers, body = encode_binary(event(end, stage="detect", event_id="e-8"))
+        headers, body = encode_binary(signed(event(end, stage="detect", event_id="e-8")))
         assert app.client.post("/", headers=headers, data=body).status_code == 204
         assert server.received == []
 

@@ -18,6 +18,8 @@ from typing import Any
 import psutil
 import yaml
 
+from shared.events import proof
+from shared.events.event import Event
 from tests.contract.test_topology import render
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +83,10 @@ class Machine:
 
     def key(self) -> str:
         return str(self.facts()["generated"]["wakeswap-intake"]["WAKESWAP_API_KEYS"]).removeprefix("demo=")
+
+    def signed(self, event: Event) -> Event:
+        """As this installation's own stages sign it."""
+        return proof.read(str(self.facts()["generated"]["wakeswap-events"]["WAKESWAP_EVENT_KEYS"])).sign(event)
 
     def admin(self, page: str) -> Any:
         facts = self.facts()

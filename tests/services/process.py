@@ -17,6 +17,7 @@ from pathlib import Path
 
 from shared.events.codec import encode_binary
 from shared.events.event import Event
+from tests.signing import EVENT_KEYS, signed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +48,7 @@ class StageProcess:
             "GUNICORN_CMD_ARGS": f"--bind fd://{listener.fileno()}",
             "WAKESWAP_STORE_URL": f"file:{root}/objects",
             "WAKESWAP_TENANTS": '{"demo": {}}',
+            "WAKESWAP_EVENT_KEYS": EVENT_KEYS,
             **environ,
         }
         with self.log_path.open("ab") as log:
@@ -112,7 +114,7 @@ def listening() -> Iterator[socket.socket]:
 
 
 def send(connection: http.client.HTTPConnection, event: Event) -> Answer:
-    headers, body = encode_binary(event)
+    headers, body = encode_binary(signed(event))
     return exchange(connection, "POST", "/", body, headers)
 
 

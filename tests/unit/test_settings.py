@@ -102,6 +102,7 @@ def test_secrets_are_known_to_the_redactor_and_never_shown() -> None:
             "WAKESWAP_API_KEYS": "demo=key-one, other=key-two",
             "WAKESWAP_WEBHOOK_SECRETS": "demo=whsec_c2VjcmV0",
             "WAKESWAP_NOTIFICATION_TOKEN": "token-of-the-door",
+            "WAKESWAP_EVENT_KEYS": "k2=event-key-two,k1=event-key-one",
             "AWS_SECRET_ACCESS_KEY": "aws-secret",
             "AWS_SESSION_TOKEN": "aws-session",
             "WAKESWAP_JWT_SECRET": "shared-with-the-issuer-0123456789",
@@ -110,6 +111,7 @@ def test_secrets_are_known_to_the_redactor_and_never_shown() -> None:
     )
     secrets = {"key-one", "key-two", "whsec_c2VjcmV0", "token-of-the-door", "aws-secret", "aws-session"}
     secrets |= {"shared-with-the-issuer-0123456789", "of-redis"}
+    secrets |= {"event-key-one", "event-key-two"}
     assert set(read.secrets()) == secrets
     assert not any(secret in repr(read) for secret in secrets)
 

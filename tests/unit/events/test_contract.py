@@ -14,6 +14,7 @@ from shared.events.codec import STRUCTURED, decode, encode_binary, encode_struct
 from shared.events.contract import first, reply
 from shared.events.event import Event, Kind, parse_type, reply_id, source_of, type_of
 from shared.events.payloads import Faces, Failure, Job, Media, ObjectRef, Options, Payload, Rejection, Result
+from tests.signing import signed
 
 EXAMPLES = Path(__file__).parents[2] / "events"
 COMPLETED: dict[str, type[Payload]] = {
@@ -40,6 +41,7 @@ CAUSES = {
 UNWOKEN = {"intake.rejected", "dead_letter.failed"}
 """What begins with an end tells no Trigger when to wake the stages to come."""
 REF = ObjectRef("tenants/demo/inbox/a.png", "0" * 64, 1, "image/png")
+AGAIN = "after a change: python -m tests.signing"
 
 
 def example(name: str) -> Event:
@@ -60,7 +62,7 @@ def test_example_is_named_as_the_contract_says(name: str) -> None:
     assert CONTRACT[name].outcome == outcome
     asked = {"enhance"} if stage == "enhance" else set()
     asked |= set() if name in UNWOKEN else {"wake"}
-    assert set(event.extensions) == {"tenantid", "media", "priority", "traceparent", "partitionkey"} | asked
+    assert set(event.extensions) == {"tenantid", "media", "priority", "traceparent", "partitionkey", "proof"} | asked
     assert event.extensions["partitionkey"] == event.job
 
 
@@ -83,7 +85,7 @@ def test_example_is_the_reply_to_its_cause(name: str) -> None:
         cause = replace(cause, extensions={**cause.extensions, "enhance": "true"})
     if name in UNWOKEN:
         cause = replace(cause, extensions={key: cause.extensions[key] for key in cause.extensions if key != "wake"})
-    assert replace(reply(stage, cause, to_payload(event, CONTRACT[name])), time=event.time) == event
+    assert replace(signed(reply(stage, cause, to_payload(event, CONTRACT[name]))), time=event.time) == event, AGAIN
 
 
 @pytest.mark.parametrize("name", ["intake.completed", "intake.rejected"])
@@ -97,7 +99,7 @@ def test_example_starts_a_chain(name: str) -> None:
         wake="ahead",
         traceparent=str(event.extensions["traceparent"]),
     )
-    assert replace(made, time=event.time) == event
+    assert replace(signed(made), time=event.time) == event, AGAIN
 
 
 def test_the_tenant_comes_from_the_cause_and_never_from_data() -> None:

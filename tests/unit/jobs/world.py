@@ -93,6 +93,9 @@ class World:
     def now(self) -> float:
         return self.time
 
+    def is_proven(self, event: Event) -> bool:
+        return True
+
     def put(self, key: str, data: bytes | None = None, *, metadata: Mapping[str, str] | None = None) -> str:
         self.store.put(key, picture() if data is None else data, metadata=metadata or {})
         return key

@@ -15,6 +15,7 @@ from shared.events.payloads import Job, ObjectRef, Payload
 from shared.serving.app import create
 from shared.serving.lifecycle import EXTENSION, Lifecycle
 from shared.storage.local import LocalStore
+from tests.signing import EVENT_KEYS, signed
 
 JOB = "job-00000001"
 PICTURE = ObjectRef("tenants/demo/inbox/a.png", "0" * 64, 1, "image/png")
@@ -46,7 +47,8 @@ class App:
     def __init__(self, stage: str, root: Path, *, package: str = "tests.services", **environ: str) -> None:
         self.store = LocalStore(root)
         self.left: list[int] = []
-        settings = {"WAKESWAP_STORE_URL": f"file:{root}", "WAKESWAP_TENANTS": '{"demo": {}}', **environ}
+        own = {"WAKESWAP_TENANTS": '{"demo": {}}', "WAKESWAP_EVENT_KEYS": EVENT_KEYS}
+        settings = {"WAKESWAP_STORE_URL": f"file:{root}", **own, **environ}
         self.flask: Flask = create(stage, package, environ=settings, leave=self.left.append)
         self.lifecycle: Lifecycle = self.flask.extensions[EXTENSION]
         self.client = self.flask.test_client()
@@ -55,7 +57,8 @@ class App:
         return self.client.get("/health/readiness").status_code == 200
 
     def deliver(self, sent: Event, **headers: str) -> TestResponse:
-        fields, body = encode_binary(sent)
+        """As its stage signs it, unless the test has given it another proof."""
+        fields, body = encode_binary(sent if "proof" in sent.extensions else signed(sent))
         return self.client.post("/", headers={**fields, **headers}, data=body)
 
     def run(self, origin: str, event_id: str = "e-1") -> TestResponse:

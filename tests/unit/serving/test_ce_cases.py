@@ -10,6 +10,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from shared.events.codec import encode_structured
+from tests.signing import signed
 from tests.unit.serving.support import JOB, App, event
 
 DATA = Path(__file__).parents[2] / "data" / "event"
@@ -75,7 +76,7 @@ def test_ce_05_bad_base64_and_data_twice_are_400(app: App, name: str) -> None:
 
 def test_ce_05_base64_and_utf_16_give_the_same_job(app: App) -> None:
     """Three bodies, one event: done once, answered alike."""
-    document = json.loads(encode_structured(event())[1])
+    document = json.loads(encode_structured(signed(event()))[1])
     encoded = {**document, "data_base64": base64.b64encode(json.dumps(document["data"]).encode()).decode()}
     del encoded["data"]
     answers = [

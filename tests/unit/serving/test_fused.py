@@ -19,6 +19,7 @@ from shared.events.payloads import Rejection
 from shared.serving.record import Record
 from shared.storage import keys
 from tests.services.held import main as held
+from tests.signing import signed
 from tests.unit.serving.support import JOB, App, event, until
 
 RELAYED = {"exact": {"type": "dev.wakeswap.relay.completed.v1"}}
@@ -40,7 +41,7 @@ def recorded(app: App, stage: str) -> Record:
 
 
 def to(app: App, path: str, sent: Event) -> TestResponse:
-    headers, body = encode_binary(sent)
+    headers, body = encode_binary(signed(sent))
     return app.client.post(path, headers=headers, data=body)
 
 
