@@ -9,10 +9,25 @@ from shared.errors import ForbiddenError, RequestError, TransientError, Unauthor
 
 
 class InvalidTokenError(UnauthorizedError):
-    """A JWT that cannot be believed; the answer never says which of its checks failed."""
+    """A JWT that cannot be believed; the answer never says which of its checks failed.
+
+    `signed`: its signature was right, so whoever sent it did not guess. Never shown.
+    """
 
     code = "invalid_token"
     title = "The token is not valid"
+
+    def __init__(self, *, signed: bool = False) -> None:
+        super().__init__()
+        self.signed = signed
+
+
+class TokenKeysUnavailableError(TransientError):
+    """No token can be checked, since no key of the issuer has been read yet. Says nothing about the token."""
+
+    code = "token_keys_unavailable"
+    title = "Tokens cannot be checked now"
+    retry_after = 5
 
 
 class InsufficientScopeError(ForbiddenError):
@@ -21,11 +36,15 @@ class InsufficientScopeError(ForbiddenError):
 
 
 class RateLimitedError(TransientError):
-    """Too many requests of one key or one client address."""
+    """Too many requests of one key or one client address. `retry_after`: seconds until one more may come."""
 
     status = 429
     code = "rate_limited"
     title = "Too many requests"
+
+    def __init__(self, detail: str = "", *, retry_after: int) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
 
 
 class UntrustedEventError(RequestError):
