@@ -161,6 +161,20 @@ class InvalidManifestError(RejectedError):
     title = "Job manifest not valid"
 
 
+class UrlNotAllowedError(RejectedError):
+    """An address that must not be called for a tenant. Never says why, nor what its name leads to."""
+
+    code = "url_not_allowed"
+    title = "The address is not allowed"
+
+
+class FetchFailedError(RejectedError):
+    """A picture's address gives no picture; `context["status"]` is what its server answered, if that was the fault."""
+
+    code = "fetch_failed"
+    title = "The picture cannot be fetched"
+
+
 class DeliveryRefusedError(RejectedError):
     """A webhook that must not or cannot ever be called (private address, 4xx answer)."""
 

@@ -1,44 +1,29 @@
 """One signed POST to a tenant's webhook, and what its answer means.
 
-The name is resolved once, every number it resolves to must be public, and the connection goes to exactly that
-number: a second, different answer of the name server is never asked for. No redirect is followed. Only the standard
-library, so that the stage stays light; signing is the standardwebhooks package's.
+The way there is `shared.net`'s: checked numbers only, and no redirect is followed. Only the standard library, so that
+the stage stays light; signing is the standardwebhooks package's.
 """
 
 from __future__ import annotations
 
-import socket
-import ssl
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import time
 from datetime import UTC, datetime
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 
 from standardwebhooks import Webhook as Signer
 
 from shared.errors import ConfigError, TransientError
-from shared.rejections import DeliveryRefusedError
+from shared.net import address
+from shared.net.pinned import Pinned, Way, numbers
+from shared.rejections import DeliveryRefusedError, UrlNotAllowedError
 from shared.tenancy.tenant import Webhook
-from shared.webhooks import address
-from shared.webhooks.address import Target
 
-Resolver = Callable[[str, int], Sequence[str]]
 MAX_ANSWER_BYTES = 4096
 """Read of the answer's body, so that a short one lets the receiver finish in order; the rest is not wanted."""
 SECONDS = 10.0
 """Longest a delivery may take in all, connection included."""
 MAY_PASS = frozenset({408, 425, 429})
 """4xx answers that say `later`, not `never`."""
-
-
-def resolve(host: str, port: int) -> list[str]:
-    """All IP numbers of a name, in the system's order. Raises TransientError when the name cannot be resolved now."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise TransientError("The webhook's name cannot be resolved.") from error
-    return [str(entry[4][0]) for entry in found]
 
 
 def timestamp() -> str:
@@ -57,27 +42,17 @@ def headers(hook: Webhook, message_id: str, body: str, now: datetime) -> dict[st
     }
 
 
-def send(
-    hook: Webhook,
-    message_id: str,
-    body: str,
-    *,
-    seconds: float = SECONDS,
-    resolver: Resolver = resolve,
-    tls: ssl.SSLContext | None = None,
-) -> int:
+def send(hook: Webhook, message_id: str, body: str, *, seconds: float = SECONDS, way: Way | None = None) -> int:
     """Deliver `body` (JSON) and give the 2xx status it was answered with.
 
-    `message_id`: the same for every try of one event, so that the receiver can tell repeats. `tls`: the context to
-    trust, the system's when left out. Raises DeliveryRefusedError for what must not be called or says it never wants
-    this, TransientError for what may work later.
+    `message_id`: the same for every try of one event, so that the receiver can tell repeats. Raises
+    DeliveryRefusedError for what must not be called or says it never wants this, TransientError for what may work
+    later.
     """
-    target = address.examine(hook.url, allow_local=hook.allow_local)
-    signed = headers(hook, message_id, body, datetime.now(UTC))
-    numbers = [address.check(ip, allow_local=hook.allow_local) for ip in resolver(target.host, target.port)]
-    if not numbers:
-        raise TransientError("The webhook's name has no address.")
-    status = _post(_Pinned(target, numbers[0], seconds, tls), body.encode(), signed)
+    try:
+        status = _post(hook, message_id, body.encode(), seconds, way or Way())
+    except UrlNotAllowedError as error:
+        raise DeliveryRefusedError("The webhook's address is not allowed.") from error
     if 200 <= status < 300:
         return status
     if status >= 500 or status in MAY_PASS:
@@ -85,51 +60,19 @@ def send(
     raise DeliveryRefusedError(f"The webhook answered {status}.", context={"status": status})
 
 
-def _post(connection: _Pinned, body: bytes, signed: Mapping[str, str]) -> int:
-    clock = threading.Timer(connection.seconds, connection.cut)
-    clock.daemon = True
-    clock.start()
+def _post(hook: Webhook, message_id: str, body: bytes, seconds: float, way: Way) -> int:
+    target = address.examine(hook.url, allow_local=hook.allow_local)
+    signed = headers(hook, message_id, body.decode(), datetime.now(UTC))
+    ends = time.monotonic() + seconds
+    ips = numbers(target, way, seconds, allow_local=hook.allow_local)
+    if not ips:
+        raise TransientError("The webhook's name has no address.")
+    sent = {"Content-Type": "application/json", "Content-Length": str(len(body)), **signed}
     try:
-        return connection.post(body, signed)
+        with Pinned(target, ips, max(ends - time.monotonic(), 0.1), way) as connection:
+            answer = connection.ask("POST", sent, body)
+            answer.read(MAX_ANSWER_BYTES)
+            connection.check()
+            return answer.status
     except (OSError, HTTPException) as error:
         raise TransientError("The webhook cannot be reached.") from error
-    finally:
-        clock.cancel()
-        connection.close()
-
-
-class _Pinned(HTTPConnection):
-    """A connection to one IP number, with TLS for the name."""
-
-    def __init__(self, target: Target, ip: str, seconds: float, tls: ssl.SSLContext | None) -> None:
-        super().__init__(target.host, target.port, timeout=seconds)
-        self.seconds = seconds
-        self.expired = False
-        self._target, self._ip, self._tls = target, ip, tls
-
-    def post(self, body: bytes, signed: Mapping[str, str]) -> int:
-        self.putrequest("POST", self._target.path, skip_host=True, skip_accept_encoding=True)
-        fixed = {"Host": self._target.netloc, "Content-Type": "application/json", "Content-Length": str(len(body))}
-        for name, value in {**fixed, "User-Agent": "wakeswap", "Connection": "close", **signed}.items():
-            self.putheader(name, value)
-        self.endheaders(body)
-        answer = self.getresponse()
-        answer.read(MAX_ANSWER_BYTES)
-        if self.expired:  # what was cut off reads like an answer that ended
-            raise TimeoutError
-        return answer.status
-
-    def connect(self) -> None:
-        self.sock = socket.create_connection((self._ip, self._target.port), self.seconds)
-        if self._target.tls:
-            context = self._tls or ssl.create_default_context()
-            wrapped = context.wrap_socket(self.sock, server_hostname=self._target.host, do_handshake_on_connect=False)
-            self.sock = wrapped
-            wrapped.do_handshake()
-
-    def cut(self) -> None:
-        """End a conversation that drips: each byte may be in time while the whole never ends."""
-        self.expired = True
-        if self.sock is not None:
-            with suppress(OSError):  # it ended by itself just now
-                self.sock.shutdown(socket.SHUT_RDWR)

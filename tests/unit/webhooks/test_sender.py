@@ -12,6 +12,7 @@ import trustme
 from standardwebhooks import Webhook as Verifier
 
 from shared.errors import ConfigError, TransientError
+from shared.net.pinned import Way
 from shared.rejections import DeliveryRefusedError
 from shared.webhooks import sender
 from tests.unit.webhooks.receiver import SECRET, Receiver, hook, running
@@ -112,14 +113,14 @@ def test_local_addresses_only_where_allowed(receiver: Receiver) -> None:
 @pytest.mark.parametrize("numbers", [["10.0.0.1"], ["8.8.8.8", "127.0.0.1"], ["::1"], ["169.254.169.254"]])
 def test_sec_04_every_number_of_a_name_must_be_public(numbers: list[str]) -> None:
     with pytest.raises(DeliveryRefusedError):
-        sender.send(hook(f"https://{HOST}/"), "m", "{}", resolver=lambda host, port: numbers)
+        sender.send(hook(f"https://{HOST}/"), "m", "{}", way=Way(lambda host, port: numbers))
 
 
 def test_unknown_name_may_be_known_later() -> None:
     with pytest.raises(TransientError):
         sender.send(hook("https://does-not-exist.invalid-example.test/"), "m", "{}")
     with pytest.raises(TransientError):
-        sender.send(hook(f"https://{HOST}/"), "m", "{}", resolver=lambda host, port: [])
+        sender.send(hook(f"https://{HOST}/"), "m", "{}", way=Way(lambda host, port: []))
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +141,7 @@ def test_sec_04_name_is_resolved_once_and_the_certificate_is_for_the_name(author
 
     with running(serving) as server:
         target = hook(server.url(scheme="https", host=HOST), local=True)
-        assert sender.send(target, "m", "{}", resolver=lambda host, port: next(answers), tls=trusting) == 204
+        assert sender.send(target, "m", "{}", way=Way(lambda host, port: next(answers), tls=trusting)) == 204
     assert server.seen[0][1]["host"].startswith(HOST)
 
 
@@ -150,5 +151,5 @@ def test_wrong_certificate_is_not_talked_to(authority: trustme.CA) -> None:
         target = hook(server.url(scheme="https", host=HOST), local=True)
         for trust in (trusting, None):
             with pytest.raises(TransientError):
-                sender.send(target, "m", "{}", resolver=lambda host, port: ["127.0.0.1"], tls=trust)
+                sender.send(target, "m", "{}", way=Way(lambda host, port: ["127.0.0.1"], tls=trust))
     assert server.seen == []

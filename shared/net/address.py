@@ -1,17 +1,19 @@
 """Which addresses may be called on a tenant's behalf: a pure decision about text and IP numbers.
 
-Knows the error tree. Resolving is the caller's; nothing here opens a connection.
+One judge for webhooks and for pictures named by address. Knows the error tree. Resolving is the caller's; nothing
+here opens a connection.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
-from shared.rejections import DeliveryRefusedError
+from shared.rejections import UrlNotAllowedError
 
 IpAddress: TypeAlias = IPv4Address | IPv6Address
 
@@ -24,7 +26,7 @@ _CARRIERS = (
     IPv6Network("2001::/32"),  # Teredo
     IPv6Network("2002::/16"),  # 6to4
 )
-"""IPv6 that may lead to any IPv4 address behind the check's back: no webhook receiver lives only there."""
+"""IPv6 that may lead to any IPv4 address behind the check's back: no public host lives only there."""
 _NOT_FOR_US = (IPv6Network("fec0::/10"), IPv4Network("192.88.99.0/24"))
 """Site-local and the 6to4 relay, which `is_global` lets pass."""
 _INSIDE_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "svc", "cluster", "arpa")
@@ -36,7 +38,7 @@ _LAST = re.compile(r"[a-z][a-z0-9-]*")
 
 @dataclass(frozen=True)
 class Target:
-    """A webhook address that was found fit to be resolved."""
+    """An address that was found fit to be resolved."""
 
     host: str
     """Lower case, without brackets."""
@@ -51,34 +53,50 @@ class Target:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
+    @property
+    def url(self) -> str:
+        """What relative addresses are relative to."""
+        return f"{'https' if self.tls else 'http'}://{self.netloc}{self.path}"
 
-def examine(url: str, *, allow_local: bool = False) -> Target:
-    """Take a webhook address apart.
 
-    Without `allow_local`: https on port 443 only, a full public name or a plain IP number. The same error for every
-    reason, so that nobody can map a network with it. Raises DeliveryRefusedError.
+def examine(url: str, *, allow_local: bool = False, plain_http: bool = False) -> Target:
+    """Take an address apart.
+
+    Without `allow_local`: https on port 443 only, or with `plain_http` also http on port 80; a full public name or a
+    plain IP number. The same error for every reason, so that nobody can map a network with it. Raises
+    UrlNotAllowedError.
     """
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _refused() from None
+        raise UrlNotAllowedError from None
     host = (parts.hostname or "").lower()
     plain = re.fullmatch(r"[!-~]+", url) and "\\" not in url and "#" not in url and "@" not in parts.netloc
-    schemes = ("https", "http") if allow_local else ("https",)
+    schemes = ("https", "http") if allow_local or plain_http else ("https",)
     if not plain or parts.scheme not in schemes or not host:
-        raise _refused()
-    if not allow_local and (port not in (None, 443) or not _public_host(host)):
-        raise _refused()
+        raise UrlNotAllowedError
     tls = parts.scheme == "https"
-    return Target(host, port or (443 if tls else 80), _path(parts), tls)
+    usual = 443 if tls else 80
+    if not allow_local and (port not in (None, usual) or not _public_host(host)):
+        raise UrlNotAllowedError
+    return Target(host, port or usual, _path(parts), tls)
+
+
+def listed(host: str, patterns: Iterable[str]) -> bool:
+    """Whether a host is among those named; `*.example.com` means example.com and every host below it."""
+    for pattern in map(str.lower, patterns):
+        name = pattern.removeprefix("*.")
+        if host == name or (name != pattern and host.endswith(f".{name}")):
+            return True
+    return False
 
 
 def check(address: str, *, allow_local: bool = False) -> str:
-    """A resolved IP number when it may be called. Raises DeliveryRefusedError."""
+    """A resolved IP number when it may be called. Raises UrlNotAllowedError."""
     ip = _ip(address.partition("%")[0])
     if ip is None or not (allow_local or public(ip)):
-        raise _refused()
+        raise UrlNotAllowedError
     return address
 
 
@@ -111,7 +129,3 @@ def _ip(text: str) -> IpAddress | None:
 
 def _path(parts: SplitResult) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-
-
-def _refused() -> DeliveryRefusedError:
-    return DeliveryRefusedError("The webhook's address is not allowed.")
