@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from shared.imaging.foreign import name_of
 from shared.rejections import MediaEmptyError, UnsupportedMediaTypeError
 
 
@@ -63,6 +64,8 @@ def sniff(data: bytes) -> Kind:
         return AVIF
     if brands & _HEIC_BRANDS:
         return HEIC
+    if found := name_of(data):
+        raise UnsupportedMediaTypeError(f"This is {found}, no picture that we read.", context={"found": found})
     raise UnsupportedMediaTypeError
 
 
