@@ -5,7 +5,9 @@ Errors of the tree in `shared.errors`, and like it nothing but the standard libr
 
 from __future__ import annotations
 
-from shared.errors import ForbiddenError, RequestError, TransientError, UnauthorizedError
+from collections.abc import Mapping
+
+from shared.errors import ForbiddenError, JsonValue, RequestError, TransientError, UnauthorizedError
 
 
 class InvalidTokenError(UnauthorizedError):
@@ -36,14 +38,17 @@ class InsufficientScopeError(ForbiddenError):
 
 
 class RateLimitedError(TransientError):
-    """Too many requests of one key or one client address. `retry_after`: seconds until one more may come."""
+    """Too many requests of one key or one client address. `retry_after`: seconds until one more may come.
+
+    `context` holds `policy`, the limit's name in the RateLimit headers.
+    """
 
     status = 429
     code = "rate_limited"
     title = "Too many requests"
 
-    def __init__(self, detail: str = "", *, retry_after: int) -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str, *, retry_after: int, context: Mapping[str, JsonValue]) -> None:
+        super().__init__(detail, context=context)
         self.retry_after = retry_after
 
 

@@ -29,6 +29,8 @@ from shared.telemetry.metrics import PrometheusMetrics
 from shared.tenancy import directory
 
 if TYPE_CHECKING:
+    from shared.context import Metrics
+    from shared.serving.edge import Edge
     from shared.serving.emitter import Emitter
 
 
@@ -110,7 +112,16 @@ def _add_work(app: Flask, services: Services, settings: Settings) -> None:
 
         publish = Outbox(services).publish
         token, life = settings.tenants.notification_token, services.lifecycle
-        mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping))
+        edge = _edge(settings, services.metrics)
+        mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping, edge))
+
+
+def _edge(settings: Settings, metrics: Metrics) -> Edge:
+    from shared.serving.edge import Edge  # for the front door only
+    from shared.serving.rates import Rates
+    from shared.tenancy.tokens import open_tokens
+
+    return Edge(open_tokens(settings.jwt), Rates(settings.rates, metrics), settings.rates.proxies)
 
 
 def _begin(every: Sequence[Services], leave: Callable[[int], None]) -> None:

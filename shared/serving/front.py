@@ -5,11 +5,10 @@ Knows flask, the doors and the job views. What each route takes and gives is wri
 
 from __future__ import annotations
 
-import hmac
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -32,8 +31,9 @@ from shared.events.payloads import Job, ObjectRef
 from shared.jobs import records, requests, uploads, views
 from shared.jobs.accepted import Accepted
 from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
-from shared.serving import api_documents, api_forms, identity
+from shared.serving import api_documents, api_forms
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
+from shared.serving.edge import Edge
 from shared.serving.web import read_body, respond
 from shared.telemetry import trace
 from shared.telemetry.logs import bind
@@ -58,6 +58,8 @@ class Front:
     max_event_bytes: int
     stopping: Callable[[], bool]
     """Whether the process has to end: then nobody is kept waiting for a job that others work on."""
+    edge: Edge = field(default_factory=Edge)
+    """Who is let in, and how often."""
 
 
 def mount(app: Flask, front: Front) -> None:
@@ -70,6 +72,7 @@ def mount(app: Flask, front: Front) -> None:
     api.add_url_rule("/v1/jobs/<job_id>", "cancel", routes.cancel, methods=["DELETE"])
     api.add_url_rule("/v1/jobs/<job_id>/result", "result", routes.result)
     api.register_error_handler(UnauthorizedError, _unauthorized)
+    api.after_request(front.edge.tell)
     app.register_blueprint(api)
 
 
@@ -85,7 +88,7 @@ class _Routes:
 
     def submit(self) -> Response:
         ctx = self._front.context()
-        owner, key = identity.caller(request, ctx.tenants).tenant, request.headers.get("Idempotency-Key")
+        owner, key = self._front.edge.caller(request, ctx.tenants).tenant, request.headers.get("Idempotency-Key")
         job_id = requests.job_id(owner, key)
         with bind(tenant=owner.name, job=job_id):
             asked = api_forms.asked(request, ctx.store, owner, job_id)
@@ -96,7 +99,7 @@ class _Routes:
 
     def listing(self) -> Response:
         ctx = self._front.context()
-        owner = identity.caller(request, ctx.tenants).tenant
+        owner = self._front.edge.caller(request, ctx.tenants).tenant
         limit = api_forms.number(request, "limit", 20, MAX_PAGE)
         status, cursor = request.args.get("status", ""), request.args.get("cursor", "")
         found = views.listing(ctx.store, owner.name, status=status, limit=limit, cursor=cursor)
@@ -105,17 +108,17 @@ class _Routes:
 
     def show(self, job_id: str) -> Response:
         ctx = self._front.context()
-        view = views.view(ctx.store, identity.caller(request, ctx.tenants).tenant.name, job_id)
+        view = views.view(ctx.store, self._front.edge.caller(request, ctx.tenants).tenant.name, job_id)
         return respond(api_documents.reply(api_documents.job(view)))
 
     def cancel(self, job_id: str) -> Response:
         ctx = self._front.context()
-        records.cancel(ctx.store, identity.caller(request, ctx.tenants).tenant.name, job_id, ctx.now())
+        records.cancel(ctx.store, self._front.edge.caller(request, ctx.tenants).tenant.name, job_id, ctx.now())
         return respond(NOTHING)
 
     def result(self, job_id: str) -> ResponseReturnValue:
         ctx = self._front.context()
-        owner = identity.caller(request, ctx.tenants).tenant
+        owner = self._front.edge.caller(request, ctx.tenants).tenant
         view = views.view(ctx.store, owner.name, job_id)
         if view.status != SUCCEEDED or view.outcome is None or view.outcome.image is None:
             raise NotFoundError(f"The job has no result: it is {view.status}.")
@@ -130,8 +133,7 @@ class _Routes:
         token = self._front.notification_token
         if not token:
             raise ForbiddenError("This door is closed: no token is set for it.")
-        if not hmac.compare_digest(identity.bearer(request).encode(), token.encode()):
-            raise UnauthorizedError
+        self._front.edge.notifier(request, token)
         try:
             body = text.loads(read_body(self._front.max_event_bytes))
         except ValueError:

@@ -12,6 +12,7 @@ from flask import Request
 from shared.errors import UnauthorizedError
 from shared.tenancy.caller import READ, WRITE, Caller
 from shared.tenancy.directory import Directory
+from shared.tenancy.tokens import LOOKS_LIKE, Tokens
 
 _BEARER = re.compile(r"Bearer +([!-~]+) *", re.IGNORECASE)
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -25,11 +26,17 @@ def bearer(request: Request) -> str:
     return found[1]
 
 
-def caller(request: Request, tenants: Directory) -> Caller:
-    """Who sent it, and may send it: reading needs one scope, everything else the other.
+def known(request: Request, tenants: Directory, tokens: Tokens | None = None) -> Caller:
+    """Who sent it, by API key or, where they are set up, by token: what has a token's form is taken for one.
 
-    Raises UnauthorizedError, InsufficientScopeError.
+    Raises UnauthorizedError, InvalidTokenError, TokenKeysUnavailableError.
     """
-    found = tenants.authenticate(bearer(request))
-    found.need(READ if request.method in _READING else WRITE)
-    return found
+    given = bearer(request)
+    if tokens is not None and LOOKS_LIKE.fullmatch(given):
+        return tokens.caller(given, tenants.get)
+    return tenants.authenticate(given)
+
+
+def permit(request: Request, caller: Caller) -> None:
+    """Reading needs one scope, everything else the other. Raises InsufficientScopeError."""
+    caller.need(READ if request.method in _READING else WRITE)
