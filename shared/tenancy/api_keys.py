@@ -20,6 +20,7 @@ from typing import Annotated
 from shared.tenancy.caller import SCOPES
 from shared.tenancy.fields import Several, Text, Time, Word
 
+LOOK_UP_CHARACTERS = 8
 MAX_LIVE = 2
 """Keys of one tenant that open something: the old one and the new one, while callers change over."""
 MAX_KEPT = 16
@@ -45,6 +46,11 @@ class ApiKey:
     """What it is good for: `jobs:read`, `jobs:write`."""
     label: Annotated[str, Text("[ -~]{0,64}", "at most 64 printable ASCII characters")] = ""
     """Who has it, for people."""
+
+    @property
+    def shown(self) -> str:
+        """The look-up characters; empty for a key that an operator made up, of which nothing may be shown."""
+        return self.look_up if len(self.look_up) == LOOK_UP_CHARACTERS else ""
 
     def is_live(self, now: float) -> bool:
         """Whether it has not expired. `now`: seconds since the epoch."""

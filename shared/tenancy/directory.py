@@ -83,8 +83,7 @@ class Directory:
         opened = opens(kept, key, self._clock())
         if not opened or tenant is None:
             raise UnauthorizedError
-        made_up = tenant.name in self._fixed
-        return Caller(tenant, frozenset(kept.scopes), f"env:{tenant.name}" if made_up else kept.look_up)
+        return Caller(tenant, frozenset(kept.scopes), kept.shown or f"env:{tenant.name}")
 
     def _current(self) -> _Known:
         if self._folder is None:

@@ -6,7 +6,6 @@ What a field may hold stands at the field itself (see `fields`). Knows the error
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 
 from shared.errors import JsonValue
 from shared.tenancy import fields
@@ -57,10 +56,9 @@ def _keys(where: str, value: JsonValue, now: float) -> tuple[ApiKey, ...]:
     if not isinstance(value, list) or len(value) > MAX_KEPT:
         fields.refuse(where, f"Must be a list of at most {MAX_KEPT} keys.")
     found = tuple(fields.read(ApiKey, f"{where}[{index}]", entry) for index, entry in enumerate(value))
-    places: Mapping[str, int] = {key.look_up: index for index, key in enumerate(found)}
-    if len(places) < len(found):
-        twice = next(index for index, key in enumerate(found) if places[key.look_up] != index)
-        fields.refuse(f"{where}[{twice}].look_up", "Stands twice.")
+    for index, key in enumerate(found):
+        if key.look_up in {other.look_up for other in found[:index]}:
+            fields.refuse(f"{where}[{index}].look_up", "Stands twice.")
     if sum(key.is_live(now) for key in found) > MAX_LIVE:
         fields.refuse(where, f"At most {MAX_LIVE} keys may be live at a time.")
     return found
