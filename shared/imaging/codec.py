@@ -16,14 +16,13 @@ from PIL.Image import fromarray
 from shared.errors import InvalidOptionError
 from shared.imaging.colour import profile, to_srgb
 from shared.imaging.damage import reading
-from shared.imaging.depth import fit_key
 from shared.imaging.probe import Limits, check_size, format_name, open_picture, turn
 from shared.imaging.sniff import AVIF, BMP, GIF, JPEG, PNG, TIFF, WEBP, Kind
+from shared.imaging.unpack import base_and_alpha
 from shared.imaging.writers import WRITERS
 from shared.rejections import ImageTooLargeError
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
     from PIL.ImageFile import ImageFile
 
 Plane = NDArray[np.uint8]
@@ -48,14 +47,20 @@ class Picture:
 
 
 def decode(data: bytes, limits: Limits) -> Picture:
-    """Decode a file in full. Raises what `probe` raises, and no other exception."""
+    """Decode a file in full, in this process (`shared.isolated.decode` is the one for bytes from outside).
+
+    Raises what `probe` raises, and no other exception.
+    """
     kind, image = open_picture(data, limits)
     with reading(kind, data):
         pixels, alpha = _jpeg(data, image) if kind is JPEG else _any(kind, data, image)
         check_size(pixels.shape[1::-1], limits)
-    orientation = turn(kind, image)
-    upright_alpha = None if alpha is None else _upright(alpha, orientation)
-    return Picture(_upright(pixels, orientation), upright_alpha, format_name(kind, image))
+    return _picture(pixels, alpha, turn(kind, image), format_name(kind, image))
+
+
+def assembled(base: Plane, alpha: Plane | None, orientation: int, format: str) -> Picture:
+    """The picture of planes that were unpacked elsewhere: `base` [h, w, 3] RGB or [h, w] grey, `alpha` [h, w]."""
+    return _picture(_bgr(base), alpha, orientation, format)
 
 
 def encode(picture: Picture, format: str, quality: int) -> tuple[bytes, str]:
@@ -85,13 +90,14 @@ def _check_written(format: str) -> None:
         raise InvalidOptionError(f"Pictures are not written as {format!r}.", context={"field": "format"})
 
 
+def _picture(pixels: Plane, alpha: Plane | None, orientation: int, format: str) -> Picture:
+    upright_alpha = None if alpha is None else _upright(alpha, orientation)
+    return Picture(_upright(pixels, orientation), upright_alpha, format)
+
+
 def _any(kind: Kind, data: bytes, image: ImageFile) -> tuple[Plane, Plane | None]:
-    transform = profile(image)
-    image.info.pop("xmp", None)  # Pillow's TIFF reader would turn by it
-    image.load()
-    fit_key(kind, data, image)
-    base, alpha = to_srgb(kind, image, transform)
-    return _bgr(base), None if alpha is None else np.array(alpha)
+    base, alpha = base_and_alpha(kind, data, image)
+    return _bgr(np.asarray(base)), None if alpha is None else np.array(alpha)
 
 
 def _jpeg(data: bytes, image: ImageFile) -> tuple[Plane, Plane | None]:
@@ -102,7 +108,7 @@ def _jpeg(data: bytes, image: ImageFile) -> tuple[Plane, Plane | None]:
         return _any(JPEG, data, image)
     if transform is None:
         return decoded, None
-    return _bgr(to_srgb(JPEG, fromarray(decoded), transform)[0]), None
+    return _bgr(np.asarray(to_srgb(JPEG, fromarray(decoded), transform)[0])), None
 
 
 def _strict_jpeg(data: bytes, order: str) -> Plane | None:
@@ -117,9 +123,8 @@ def _strict_jpeg(data: bytes, order: str) -> Plane | None:
         return None
 
 
-def _bgr(base: Image) -> Plane:
-    code = cv2.COLOR_GRAY2BGR if base.mode == "L" else cv2.COLOR_RGB2BGR
-    return cast("Plane", cv2.cvtColor(np.asarray(base), code))
+def _bgr(base: Plane) -> Plane:
+    return cast("Plane", cv2.cvtColor(base, cv2.COLOR_GRAY2BGR if base.ndim == 2 else cv2.COLOR_RGB2BGR))
 
 
 def _upright(plane: Plane, orientation: int) -> Plane:
