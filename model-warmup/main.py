@@ -31,6 +31,7 @@ from shared.models import audit, build, display  # noqa: E402
 from shared.models.cache import ModelCache  # noqa: E402
 from shared.models.catalog import Catalog  # noqa: E402
 from shared.models.progress import Progress  # noqa: E402
+from shared.models.sharing import SharedArtefacts  # noqa: E402
 from shared.models.spec import ModelSpec  # noqa: E402
 from shared.settings import ModelSettings, Settings  # noqa: E402
 
@@ -60,7 +61,7 @@ def main() -> int:
         with display.progress() as progress:
             if arguments.verify:
                 verify(catalog, cache, progress)
-            fill(settings, cache, specs, progress)
+            fill(settings, cache, specs, progress, build.shared(settings, put=True))
             if arguments.samples:
                 copy_samples(catalog, cache, arguments.samples, progress)
     except WakeswapError as error:
@@ -69,12 +70,19 @@ def main() -> int:
     return 0
 
 
-def fill(settings: ModelSettings, cache: ModelCache, specs: Sequence[ModelSpec], progress: Progress) -> None:
+def fill(
+    settings: ModelSettings,
+    cache: ModelCache,
+    specs: Sequence[ModelSpec],
+    progress: Progress,
+    artefacts: SharedArtefacts | None,
+) -> None:
     """The files, then what the functions would otherwise make of them at their first wake."""
-    found = [cache.ensure(spec, progress) for spec in specs]
+    found = {spec.name: cache.ensure(spec, progress) for spec in specs}
     try:
-        for files in found:
-            build.prepare(settings, files)
+        for files in found.values():
+            build.prepare(settings, files, artefacts)
+        build.prepare_engines(settings, found, artefacts)
     except WakeswapError as error:  # the function will say it again, if it matters there
         print(f"model-warmup: not prepared: {error.code}: {error.detail}", file=sys.stderr)
 
@@ -86,10 +94,11 @@ def watch(settings: ModelSettings, specs: Sequence[ModelSpec], seconds: float) -
     held, so that room can be made for a new version.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    artefacts = build.shared(settings, put=True)
     while True:
         try:
             with display.progress() as progress:
-                fill(settings, build.cache(settings, refresh=True), specs, progress)
+                fill(settings, build.cache(settings, refresh=True), specs, progress, artefacts)
         except WakeswapError as error:
             print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr, flush=True)
         except OSError as error:  # a shared disk that stumbles

@@ -74,6 +74,9 @@ class ModelSettings:
     """Run models through TensorRT, or the process is not ready; needs WAKESWAP_DEVICE=gpu. `true` or `false`."""
     graph: str = _env("WAKESWAP_GRAPH", _one_of("mapped", "plain"), "mapped")
     """`mapped`: keep each model's optimised graph in the cache and map its weights; `plain`: optimise in every wake."""
+    derived: str = _env("WAKESWAP_DERIVED", _one_of("share", "fetch", "local"), "share")
+    """Optimised graphs and TensorRT engines: `share`, taken from the bucket, and put there by the init step where the
+    credentials allow it; `fetch`, only taken; `local`, neither."""
     budget_mb: int = _env("WAKESWAP_MODEL_BUDGET_MB", _whole(0, 10**7), 0)
     """MB of model files in memory at once (on a GPU: in its memory); models a stage warms stay. 0: no limit."""
     batch_elements: int = _env("WAKESWAP_BATCH_ELEMENTS", _whole(0, 10**9), 0)

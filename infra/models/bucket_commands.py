@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from infra.models.publishing import Publisher, garbage, owners
+from infra.models.publishing import Publisher, derived, garbage, listed, owners
 from shared.errors import ConfigError, JsonValue, ModelNotFoundError
 from shared.models import display
-from shared.models.bucket import ModelBucket, said
+from shared.models.bucket import ModelBucket, base, said
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
-from shared.models.index import Index
+from shared.models.index import Index, IndexedFile
 from shared.settings import ModelSettings
 from shared.storage.open import open_store
 from shared.storage.protocol import ObjectStore
@@ -66,9 +67,12 @@ def drop(arguments: argparse.Namespace, catalog: Catalog, _: ModelCache, setting
     return _said(arguments, {"dropped": f"{name}@{arguments.version}"})
 
 
-def gc(arguments: argparse.Namespace, _: Catalog, __: ModelCache, settings: ModelSettings) -> int:
-    store, count, size = opened(settings), 0, 0
-    for info in list(garbage(store, time.time() - arguments.grace_days * DAYS)):
+def gc(arguments: argparse.Namespace, catalog: Catalog, cache: ModelCache, settings: ModelSettings) -> int:
+    store, count, size, now = opened(settings), 0, 0, time.time()
+    known = {digest for digest, _ in cache.lock.read().values()}
+    for file in (file for spec in catalog.models.values() for file in spec.files):
+        known |= {file.sha256, file.source_sha256} - {""}
+    for info in list(garbage(store, now - arguments.grace_days * DAYS, known, now - arguments.derived_days * DAYS)):
         if not arguments.json:
             print(f"{'would remove' if arguments.dry_run else 'removed'}: {info.key} ({info.size} bytes)")
         if not arguments.dry_run:
@@ -95,19 +99,27 @@ def list_bucket(arguments: argparse.Namespace, settings: ModelSettings) -> int:
 
 
 def verify_bucket(arguments: argparse.Namespace, settings: ModelSettings) -> int:
-    """Read every object that an index names; 1 when one is missing or is not what its name says."""
+    """Read every object that an index or a derived document names; 1 when one is missing or not what its name says."""
     store, bad, checked = opened(settings), list[JsonValue](), 0
     for owner in owners(store):
         publisher = Publisher(store, owner)
-        for found in publisher.indexes():
-            for file in found.files.values():
-                state, checked = publisher.state(file), checked + 1
-                if state != "ok":
-                    bad.append({"model": _title(found), "file": file.name, "state": state})
-                    if not arguments.json:
-                        print(f"{state}: {_title(found)}: {file.name}")
+        for title, file in _named(publisher):
+            state, checked = publisher.state(file), checked + 1
+            if state != "ok":
+                bad.append({"model": title, "file": file.name, "state": state})
+                if not arguments.json:
+                    print(f"{state}: {title}: {file.name}")
     _said(arguments, {"checked": checked, "bad": bad if arguments.json else len(bad)})
     return int(bool(bad))
+
+
+def _named(publisher: Publisher) -> Iterator[tuple[str, IndexedFile]]:
+    """What each file of an owner belongs to, and the file."""
+    for found in publisher.indexes():
+        yield from ((_title(found), file) for file in found.files.values())
+    for info in listed(publisher.store, f"{base(publisher.owner)}derived/"):
+        made = derived(publisher.store, info)
+        yield from ((info.key, file) for file in (made.files.values() if made else ()))
 
 
 def _title(found: Index) -> str:

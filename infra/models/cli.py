@@ -63,6 +63,9 @@ def _add_bucket_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     drop = _command(commands, "drop", bucket_commands.drop, "forget a version")
     gc = _command(commands, "gc", bucket_commands.gc, "remove files that no version names")
     gc.add_argument("--grace-days", type=float, default=7.0, help="leave alone what was written since (default: 7)")
+    gc.add_argument(
+        "--derived-days", type=float, default=180.0, help="and graphs and engines as old as that (default: 180)"
+    )
     gc.add_argument("--dry-run", action="store_true", help="only say what would go")
     for command in (push, promote, drop):
         command.add_argument("name", help="model or role")

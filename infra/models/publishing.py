@@ -7,7 +7,7 @@ by a conditional write, so of two who promote at once one is told.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from shared.errors import (
     ObjectNotFoundError,
     PreconditionFailedError,
 )
-from shared.models import bucket, index
+from shared.models import artefact, bucket, index
+from shared.models.artefact import Artefact
 from shared.models.bucket import said
 from shared.models.index import Index, IndexedFile, Pointer
 from shared.models.progress import Progress, Step
@@ -158,13 +159,37 @@ def owners(store: ObjectStore) -> Iterator[str]:
             return
 
 
-def garbage(store: ObjectStore, before: float) -> Iterator[ObjectInfo]:
-    """Objects that no index names and that were written before `before` (seconds since the epoch).
+def garbage(store: ObjectStore, before: float, known: Collection[str] = (), made: float = 0.0) -> Iterator[ObjectInfo]:
+    """What nothing names and was written before `before` (seconds since the epoch).
 
-    The indexes are read after the objects were listed, so what was indexed meanwhile is seen. Any index that cannot
-    be read ends it: on doubt nothing is garbage.
+    Files are named by indexes and by what was made of models; that by its model, which an index names or whose digest
+    is among the `known` ones of the catalogue, and for no longer than since `made`: a graph for a runtime or a device
+    that is gone is missed by nobody, and one that is not is made again. The names are read after the objects were
+    listed, so what was named meanwhile is seen. Any index that cannot be read ends it: on doubt nothing is garbage.
     """
+    common = {row.sha256 for found in Publisher(store).indexes() for row in found.files.values()}
     for owner in owners(store):
         objects = [info for info in listed(store, f"{bucket.base(owner)}sha256/") if info.modified < before]
+        documents = list(listed(store, f"{bucket.base(owner)}derived/"))
         named = {row.sha256 for found in Publisher(store, owner).indexes() for row in found.files.values()}
+        kept = [info for info in documents if info.modified >= before]
+        for info in documents:
+            if info.modified < before:
+                found = derived(store, info)
+                if found and info.modified >= made and not named.union(common, known).isdisjoint(found.sources):
+                    kept.append(info)
+                else:
+                    yield info
+        for found in filter(None, (derived(store, info) for info in kept)):
+            named.update(row.sha256 for row in found.files.values())
         yield from (info for info in objects if info.key.rpartition("/")[2] not in named)
+
+
+def derived(store: ObjectStore, info: ObjectInfo) -> Artefact | None:
+    """The document of a graph or of engines; None for one that is gone or is not what it says."""
+    try:
+        with said(info.key):
+            data, _ = store.get(info.key, limit=_LARGEST)
+        return artefact.parse(data, info.key.rpartition("/")[2].removesuffix(".json"))
+    except (ModelNotFoundError, ModelInvalidError):
+        return None

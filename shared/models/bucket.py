@@ -3,7 +3,8 @@
     models/sha256/<digest>                         a file, named by its content
     models/index/<name>@<version>.json             the files of one version of a model; never changed
     models/channels/<channel>/<name>.json          the version that a channel stands for; changed by promotion
-    models/tenants/<tenant>/{sha256,index,channels}/...   the same for models of one tenant
+    models/derived/<name>.json                     an optimised graph or engines, and what for; see `sharing`
+    models/tenants/<tenant>/{sha256,index,channels,derived}/...   the same for models of one tenant
 
 A view is made for one tenant, or for none: it reaches that tenant's models and the common ones, and no key it builds
 leads to another tenant's. Never writes.
@@ -48,6 +49,10 @@ def object_key(owner: str, digest: str) -> str:
 
 def index_key(owner: str, name: str, version: str) -> str:
     return f"{base(owner)}index/{index.plain(name, 'model name')}@{index.plain(version, 'version')}.json"
+
+
+def derived_key(owner: str, name: str) -> str:
+    return f"{base(owner)}derived/{index.plain(name, 'name')}.json"
 
 
 def channel_key(owner: str, name: str, channel: str) -> str:

@@ -12,9 +12,11 @@ from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
 from shared.models.choice import TenantModels
 from shared.models.derived import DerivedGraphs
+from shared.models.engines import SETTLED, KeptEngines
+from shared.models.sharing import SharedArtefacts
 from shared.settings import ModelSettings
 from shared.storage.open import open_store
-from shared.vision.graphs import Facts, facts
+from shared.vision.graphs import Facts, engine_facts, facts, tensorrt_version
 
 if TYPE_CHECKING:
     from shared.context import Models
@@ -52,40 +54,75 @@ def registry(settings: ModelSettings, meter: Meter | None = None) -> ModelRegist
     return ModelRegistry(chosen(settings), cache(settings), _runtime(settings), budget=budget, meter=meter)
 
 
-def prepare(settings: ModelSettings, files: Mapping[str, Path]) -> None:
-    """Make the optimised graphs of a model in the cache, so that no function has to.
+def shared(settings: ModelSettings, *, put: bool) -> SharedArtefacts | None:
+    """What the bucket has of graphs and engines; one object a process, which asks no second time what was refused.
 
-    A stat and a small read a file where they are there: onnxruntime is imported only to make one. Nothing is done where
-    none would be kept. Raises ModelError and its kin.
+    `put`: add to it, where the setting does not say otherwise. None: there is no bucket, or it is left alone.
+    """
+    if not settings.bucket or settings.derived == "local":
+        return None
+    return SharedArtefacts(open_store(settings.bucket), put=put and settings.derived == "share")
+
+
+def prepare(settings: ModelSettings, files: Mapping[str, Path], artefacts: SharedArtefacts | None = None) -> None:
+    """Have the optimised graphs of a model in the cache, so that no function has to make them.
+
+    Those that are there cost a stat and a small read a file; the bucket is asked for the others, and onnxruntime is
+    imported only to make one. Nothing is done where none would be kept. Raises ModelError and its kin.
     """
     known = _facts(settings)
     if known is None:
         return
-    graphs = DerivedGraphs(settings.cache)
+    graphs = DerivedGraphs(settings.cache, shared=artefacts)
     for path in files.values():
         if graphs.worth(path) and graphs.find(path, known) is None:
             _runtime(settings).session(path)
+        graphs.share(path, known)
+
+
+def prepare_engines(
+    settings: ModelSettings, models: Mapping[str, Mapping[str, Path]], artefacts: SharedArtefacts | None = None
+) -> None:
+    """The same of TensorRT's engines, by a sample through each model that has none. `models`: files by part, by name.
+
+    Raises ModelError and its kin.
+    """
+    known = engine_facts(_version("onnxruntime-gpu"), tensorrt_version()) if settings.tensorrt else None
+    if known is None:
+        return
+    engines = KeptEngines(settings.cache, artefacts)
+    graphs = {name: [path for path in files.values() if path.suffix == ".onnx"] for name, files in models.items()}
+    lacking = [name for name, paths in graphs.items() if not all(engines.made(path, known) for path in paths)]
+    registry(settings).warm(*lacking)
+    for name, paths in graphs.items():
+        for path in paths:
+            engines.share(path, known, settled=0.0 if name in lacking else SETTLED)
 
 
 def _facts(settings: ModelSettings) -> Facts | None:
+    provider = {"cpu": "CPUExecutionProvider", "gpu": "CUDAExecutionProvider"}.get(settings.device, "")
+    version = _version("onnxruntime" if settings.device == "cpu" else "onnxruntime-gpu")
+    return None if settings.graph == "plain" or settings.tensorrt or not version else facts(version, provider)
+
+
+def _version(package: str) -> str:
+    """Empty for one that is not installed."""
     from importlib.metadata import PackageNotFoundError, version  # 20 ms that only the init step needs to spend
 
-    provider = {"cpu": "CPUExecutionProvider", "gpu": "CUDAExecutionProvider"}.get(settings.device, "")
-    if settings.graph == "plain" or settings.tensorrt:
-        return None
     try:
-        return facts(version("onnxruntime" if settings.device == "cpu" else "onnxruntime-gpu"), provider)
+        return version(package)
     except PackageNotFoundError:
-        return None
+        return ""
 
 
 def _runtime(settings: ModelSettings) -> Runtime:
     from shared.vision.runtime import Runtime
 
+    artefacts = shared(settings, put=False)
     return Runtime(
         settings.device,
         tensorrt=settings.tensorrt,
-        engines=settings.cache / "engines",
+        engines=KeptEngines(settings.cache, artefacts),
         batch_elements=settings.batch_elements,
-        graphs=DerivedGraphs(settings.cache) if settings.graph == "mapped" else None,
+        graphs=DerivedGraphs(settings.cache, shared=artefacts) if settings.graph == "mapped" else None,
     )

@@ -1,31 +1,32 @@
 """Optimised graphs in the node's cache: made once, mapped by every later process, never used for anything else.
 
-    <cache>/derived-<digest>/{graph.onnx,weights.bin,made_for.json,manifest.json}
+    <cache>/derived-<name>/{graph.onnx,weights.bin,made_for.json,manifest.json}
+    <cache>/derived-<name>/in_bucket               empty: the bucket has it too
 
-The digest is that of the model's own files and of everything that the graph depends on (shared.vision.graphs): other
-bytes, another runtime, processor or GPU have another folder, and `made_for.json` says it again in full. A folder is
-renamed into place as a whole. To the cache it is one more set: removed when room is needed, checked with the others.
+The name is the digest of everything that the graph depends on (`made`): other bytes, another runtime, processor or GPU
+have another folder, and `made_for.json` says it again in full. A folder is renamed into place as a whole. To the cache
+it is one more set: removed when room is needed, checked with the others.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from shared.models import manifest
-from shared.models.locks import locked_if_free
+from shared.models.locks import locked, locked_if_free
+from shared.models.made import Made, as_verified, made_of
 from shared.models.manifest import Entry
 from shared.models.receiving import measure, sync_folder
+from shared.models.sharing import SharedArtefacts
 from shared.vision.graphs import GRAPH, SMALLEST, WEIGHTS, Facts
 
-LOCKS, STAGING = ".locks", ".tmp"
-MADE_FOR = "made_for.json"
+LOCKS, STAGING, PARTIAL = ".locks", ".tmp", ".part"
+MADE_FOR, IN_BUCKET = "made_for.json", "in_bucket"
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +34,18 @@ log = logging.getLogger(__name__)
 class DerivedGraphs:
     """The `shared.vision.graphs.Graphs` of one cache. Any number of threads and processes may use one folder."""
 
-    def __init__(self, root: Path, smallest: int = SMALLEST) -> None:
-        """`root`: the cache's; `smallest`: bytes of a model file that is worth it."""
+    def __init__(self, root: Path, smallest: int = SMALLEST, shared: SharedArtefacts | None = None) -> None:
+        """`root`: the cache's; `smallest`: bytes of a model file that is worth it; `shared`: those of the bucket."""
         self.root = root
         self._smallest = smallest
+        self._shared = shared
 
     def find(self, path: Path, facts: Facts) -> Path | None:
-        identity = self._identity(path, facts)
-        folder = self.root / _name(identity) if identity else None
-        if folder is None or not _complete(folder, identity):
+        """The graph that lies here, or else the bucket's, put here; None where there is neither."""
+        made = self._made(path, facts)
+        if made is None:
             return None
-        with suppress(OSError):  # when it was last used, for whoever makes room
-            os.utime(folder / manifest.NAME)
-        return folder / GRAPH
+        return self._found(made) or self._fetched(path, made)
 
     def worth(self, path: Path) -> bool:
         """Whether this is a model file, still there and large enough."""
@@ -56,11 +56,57 @@ class DerivedGraphs:
 
     @contextmanager
     def keep(self, path: Path, facts: Facts) -> Iterator[Path | None]:
-        identity = self._identity(path, facts)
-        if not identity or not self._room(path):
+        made = self._made(path, facts)
+        if made is None or not self._room(path):
             yield None
             return
-        name = _name(identity)
+        with self._workplace(made) as work:
+            yield work
+            if work is not None:
+                self._publish(work, made, {})
+
+    def discard(self, graph: Path) -> None:
+        shutil.rmtree(graph.parent, ignore_errors=True)
+
+    def share(self, path: Path, facts: Facts) -> None:
+        """Put the graph of this model file into the bucket, unless it is known to be there or cannot be put."""
+        made = self._made(path, facts)
+        graph = self._found(made) if made else None
+        if self._shared is None or made is None or graph is None or graph.with_name(IN_BUCKET).exists():
+            return
+        if self._shared.put(made, {name: graph.with_name(name) for name in (GRAPH, WEIGHTS)}):
+            with suppress(OSError):
+                graph.with_name(IN_BUCKET).touch()
+
+    def _made(self, path: Path, facts: Facts) -> Made | None:
+        return made_of(path, facts) if self.worth(path) else None
+
+    def _found(self, made: Made) -> Path | None:
+        folder = self._folder(made)
+        if not _complete(folder, made.identity):
+            return None
+        with suppress(OSError):  # when it was last used, for whoever makes room
+            os.utime(folder / manifest.NAME)
+        return folder / GRAPH
+
+    def _fetched(self, path: Path, made: Made) -> Path | None:
+        if self._shared is None or not self._room(path):
+            return None
+        try:
+            with self._workplace(made) as work:
+                entries = self._shared.fetch(made, work, self._partial) if work else {}
+                if work is None or set(entries) != {GRAPH, WEIGHTS}:
+                    return None
+                (work / IN_BUCKET).touch()
+                self._publish(work, made, entries)
+        except OSError as error:
+            log.warning("an optimised graph is not kept: %s", error.strerror)
+        return self._found(made)
+
+    @contextmanager
+    def _workplace(self, made: Made) -> Iterator[Path | None]:
+        """A folder for the one who makes this now, gone afterwards; None when another one is at it."""
+        name = self._folder(made).name
         with locked_if_free(self.root / LOCKS / name) as free:
             if not free:
                 yield None
@@ -70,36 +116,32 @@ class DerivedGraphs:
             try:
                 work.mkdir(parents=True)
                 yield work
-                self._publish(work, identity)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
 
-    def discard(self, graph: Path) -> None:
-        shutil.rmtree(graph.parent, ignore_errors=True)
+    @contextmanager
+    def _partial(self, digest: str) -> Iterator[Path]:
+        with locked(self.root / LOCKS / digest, lambda: None):
+            yield self.root / PARTIAL / digest
 
-    def _publish(self, work: Path, identity: str) -> None:
+    def _publish(self, work: Path, made: Made, known: Mapping[str, Entry]) -> None:
+        """`known`: of files whose bytes were read a moment ago."""
+        folder = self._folder(made)
         try:
-            (work / MADE_FOR).write_text(identity, encoding="utf-8")
-            received = {name: measure(work / name) for name in (GRAPH, WEIGHTS, MADE_FOR)}
-            entries = {name: Entry(got.size, got.sha256).stamped(work / name) for name, got in received.items()}
+            (work / MADE_FOR).write_text(made.identity, encoding="utf-8")
+            entries = {name: known.get(name) or _measured(work / name) for name in (GRAPH, WEIGHTS, MADE_FOR)}
             for name in entries:
                 _sync(work / name)
-            manifest.write(work, _name(identity), entries)
-            self.discard(self.root / _name(identity) / GRAPH)  # a damaged one: a complete one would have been found
-            work.rename(self.root / _name(identity))
+            stamped = {name: entry.stamped(work / name) for name, entry in entries.items()}
+            manifest.write(work, folder.name, stamped)
+            self.discard(folder / GRAPH)  # a damaged one: a complete one would have been found
+            work.rename(folder)
             sync_folder(self.root)
         except OSError as error:
             log.warning("an optimised graph is not kept: %s", error.strerror)
 
-    def _identity(self, path: Path, facts: Facts) -> str:
-        """Everything the graph is made from and for; empty for a file that is not, as verified, in a cache."""
-        entries = manifest.read(path.parent)
-        if entries is None or path.name not in entries or not _as_verified(path, entries[path.name]):
-            return ""
-        if not self.worth(path):
-            return ""
-        files = {name: entry.sha256 for name, entry in entries.items()}
-        return json.dumps({"model": path.name, "files": files, "facts": dict(facts)}, sort_keys=True)
+    def _folder(self, made: Made) -> Path:
+        return self.root / f"derived-{made.name}"
 
     def _room(self, path: Path) -> bool:
         try:
@@ -118,19 +160,12 @@ def _complete(folder: Path, identity: str) -> bool:
         made_for = (folder / MADE_FOR).read_text(encoding="utf-8")
     except OSError:
         return False
-    return made_for == identity and all(_as_verified(folder / name, entry) for name, entry in entries.items())
+    return made_for == identity and all(as_verified(folder / name, entry) for name, entry in entries.items())
 
 
-def _as_verified(path: Path, entry: Entry) -> bool:
-    try:
-        found = path.stat()
-    except OSError:
-        return False
-    return found.st_size == entry.size and manifest.as_noted(found.st_mtime_ns, entry.mtime_ns)
-
-
-def _name(identity: str) -> str:
-    return f"derived-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
+def _measured(path: Path) -> Entry:
+    got = measure(path)
+    return Entry(got.size, got.sha256)
 
 
 def _sync(path: Path) -> None:

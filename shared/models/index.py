@@ -40,7 +40,7 @@ class Index:
 
     @property
     def digest(self) -> str:
-        return _digest(self._body())
+        return digest_of(self._body())
 
     def document(self) -> bytes:
         return json.dumps({**self._body(), "digest": self.digest}, indent=2, sort_keys=True).encode() + b"\n"
@@ -93,7 +93,7 @@ def parse(data: bytes, name: str, version: str, owner: str = "") -> Index:
         carried = document.pop("digest")
         files = {part: IndexedFile(**file) for part, file in document["files"].items()}
         index = Index(document["name"], document["version"], files, owner)
-        sound = _digest(document) == carried and all(_sound(file) for file in files.values())
+        sound = digest_of(document) == carried and all(is_sound(file) for file in files.values())
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise _wrong(name, version, "cannot be read") from error
     if not sound:
@@ -115,11 +115,11 @@ def parse_pointer(data: bytes, name: str, channel: str) -> Pointer:
     return pointer
 
 
-def _sound(file: IndexedFile) -> bool:
+def is_sound(file: IndexedFile) -> bool:
     return bool(_NAME.fullmatch(file.name) and _DIGEST.fullmatch(file.sha256)) and file.size > 0
 
 
-def _digest(body: Mapping[str, JsonValue]) -> str:
+def digest_of(body: Mapping[str, JsonValue]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

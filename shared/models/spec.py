@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from shared.vision.protocols import Parameter
 
 Commercial = Literal["yes", "no", "unknown"]
+_OWNED = "~"
+"""Between a tenant and its model in the name of a folder; stands in neither's."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,13 @@ class FileSet:
     @property
     def folder(self) -> str:
         """The set's folder in a cache: readable, another one for every version, and never shared between tenants."""
-        mine = f"{self.owner}~" if self.owner else ""
+        mine = f"{self.owner}{_OWNED}" if self.owner else ""
         return f"{mine}{self.name}-{self.digest[:16]}"
+
+
+def owner_of(folder: str) -> str:
+    """Whose version of a model a cache's folder with this name holds; empty: everybody's."""
+    return folder.rpartition(_OWNED)[0]
 
 
 @dataclass(frozen=True)

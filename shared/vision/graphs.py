@@ -6,6 +6,7 @@ processor or GPU may be wrong or slow, so all of that is part of its name. Knows
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -20,6 +21,10 @@ SMALLEST = 1 << 20
 
 CPU_INFO = Path("/proc/cpuinfo")
 GPUS = Path("/proc/driver/nvidia/gpus")
+_TENSORRT = ("libnvinfer.so.10", "libnvinfer.so.11")
+"""Names of its library in the versions that onnxruntime is built for."""
+PRECISION = "as the model's"
+"""What graphs and engines compute in: nothing is converted (fp16 is a model of its own in the catalogue)."""
 
 Facts = Mapping[str, str]
 
@@ -41,21 +46,49 @@ class Graphs(Protocol):
         ...
 
 
-def facts(version: str, provider: str) -> Facts | None:
-    """What a graph made here by onnxruntime `version` depends on; None where that cannot be told or nothing is kept.
+class Engines(Protocol):
+    def folder(self, path: Path, facts: Facts) -> Path | None:
+        """Where TensorRT keeps the engines that it makes of the model file `path` for exactly these facts.
 
-    TensorRT keeps engines of its own, by GPU and version.
-    """
+        None: none are kept here (a file of unknown content, a read-only folder that has none of it).
+        """
+        ...
+
+
+def facts(version: str, provider: str) -> Facts | None:
+    """What a graph made here by onnxruntime `version` depends on; None where that cannot be told or nothing is kept."""
     device = _cpu() if provider == "CPUExecutionProvider" else _gpu() if provider == "CUDAExecutionProvider" else ""
-    if not device:
+    return _facts(version, provider, device) if device else None
+
+
+def engine_facts(version: str, tensorrt: str) -> Facts | None:
+    """The same of TensorRT's engines, which depend on the version of TensorRT too; None where one cannot be told."""
+    device = _gpu()
+    if not (device and tensorrt):
         return None
-    return {"runtime": version, "provider": provider, "machine": platform.machine(), "device": device}
+    return {**_facts(version, "TensorrtExecutionProvider", device), "tensorrt": tensorrt}
+
+
+def tensorrt_version() -> str:
+    """Of the library that onnxruntime would load, which is loaded for it; empty where there is none."""
+    for name in _TENSORRT:
+        try:
+            number = int(ctypes.CDLL(name).getInferLibVersion())
+        except (OSError, AttributeError):
+            continue
+        return f"{name} {number}"
+    return ""
 
 
 def read_ahead(path: Path) -> None:
     """Have the kernel read the file while imports and other loads go on; mapped pages would come one by one."""
     with suppress(OSError), path.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
+
+def _facts(version: str, provider: str, device: str) -> Facts:
+    machine = platform.machine()
+    return {"runtime": version, "provider": provider, "machine": machine, "device": device, "precision": PRECISION}
 
 
 def _cpu() -> str:

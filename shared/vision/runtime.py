@@ -18,7 +18,17 @@ from typing import Any
 
 from shared.errors import ConfigError, GpuUnavailableError, ModelNotFoundError
 from shared.vision.batches import Batches
-from shared.vision.graphs import GRAPH, WEIGHTS, Facts, Graphs, facts, read_ahead
+from shared.vision.graphs import (
+    GRAPH,
+    WEIGHTS,
+    Engines,
+    Facts,
+    Graphs,
+    engine_facts,
+    facts,
+    read_ahead,
+    tensorrt_version,
+)
 from shared.vision.session import Session, device_error, load_error
 from shared.vision.threads import cpu_limit
 
@@ -58,14 +68,14 @@ class Runtime:
         *,
         threads: int | None = None,
         tensorrt: bool = False,
-        engines: Path | None = None,
+        engines: Engines | None = None,
         batch_elements: int = 0,
         graphs: Graphs | None = None,
     ) -> None:
         """`threads`: most threads of one session, and OpenCV's number; by default what the cgroup allows.
 
-        `tensorrt`: run through TensorRT, which builds an engine for every shape (minutes; kept in the folder `engines`)
-        or GpuUnavailableError. `batch_elements`: most input numbers of one run, 0 for the device's default.
+        `tensorrt`: run through TensorRT, which builds an engine for every shape (minutes; kept in `engines`) or
+        GpuUnavailableError. `batch_elements`: most input numbers of one run, 0 for the device's default.
         `graphs`: where optimised graphs are kept, so that only the first process optimises; None: nowhere.
         Raises ConfigError for TensorRT on anything but a required GPU.
         """
@@ -91,7 +101,7 @@ class Runtime:
             raise ModelNotFoundError(f"No model file {path.name}")
         self._limit_opencv()
         ort = _onnxruntime()
-        providers = self._providers(ort)
+        providers = self._providers(ort, path)
         most = min(self.threads, threads or self.threads)
         errors = _ort_errors()
         try:
@@ -118,24 +128,25 @@ class Runtime:
             return [_CPU]
         return [_TENSORRT, _CUDA, _CPU] if self._tensorrt else [_CUDA, _CPU]
 
-    def _providers(self, ort: ModuleType) -> list[tuple[str, dict[str, str]]]:
+    def _providers(self, ort: ModuleType, path: Path) -> list[tuple[str, dict[str, str]]]:
         available, wanted = ort.get_available_providers(), self._wanted()
         self._check_provider(wanted[0] if wanted[0] in available else wanted[-1])
         if _CUDA in wanted and _CUDA in available:
             ort.preload_dlls()  # CUDA and cuDNN from their own packages, where they are not on the library path
-        options = {_CUDA: _CUDA_OPTIONS, _TENSORRT: self._tensorrt_options()}
+        options = {_CUDA: _CUDA_OPTIONS, _TENSORRT: self._tensorrt_options(ort, path)}
         return [(name, options.get(name, {})) for name in wanted if name in available]
 
-    def _tensorrt_options(self) -> dict[str, str]:
+    def _tensorrt_options(self, ort: ModuleType, path: Path) -> dict[str, str]:
         # fp16 stays off: inswapper overflows in it (engine.md part C).
-        if self._engines is None:
+        known = engine_facts(ort.__version__, tensorrt_version()) if self._tensorrt and self._engines else None
+        folder = self._engines.folder(path, known) if self._engines and known else None
+        if folder is None:
             return {}
-        folder = str(self._engines)
         return {
             "trt_engine_cache_enable": "1",
-            "trt_engine_cache_path": folder,
+            "trt_engine_cache_path": str(folder),
             "trt_timing_cache_enable": "1",
-            "trt_timing_cache_path": folder,
+            "trt_timing_cache_path": str(folder),
         }
 
     def _check_provider(self, got: str) -> None:
