@@ -33,7 +33,7 @@ def of_this_machine(address: str) -> bool:
         return True  # a Unix socket
 
 
-def _read(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Network | None:
+def _read(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | ipaddress.IPv6Network | None:
     text = text.strip().strip('"')
     if with_port := _WITH_PORT.fullmatch(text):
         text = with_port["six"] or with_port["four"]
@@ -41,6 +41,6 @@ def _read(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Network | None:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    if isinstance(address, ipaddress.IPv6Address):
+    if isinstance(address, ipaddress.IPv6Address) and not address.is_loopback:
         return address.ipv4_mapped or ipaddress.IPv6Network((int(address), _PREFIX), strict=False)
     return address

@@ -24,7 +24,7 @@ SPARE_THREADS = 8
 """For probes, /wake and refusals while every slot works, and for connections that say nothing yet."""
 
 bind = f"0.0.0.0:{_serving.port}"
-worker_class = "gthread"
+worker_class = "shared.serving.worker.Worker"  # gthread, with problem documents for what it refuses itself
 workers = 1
 threads = _serving.concurrency + SPARE_THREADS
 preload_app = False

@@ -35,14 +35,16 @@ class Answer:
 
 
 class StageProcess:
-    """`stage` of tests/services; `root` holds its objects and its log."""
+    """`stage` of tests/services, or of another package; `root` holds its objects and its log."""
 
-    def __init__(self, stage: str, root: Path, listener: socket.socket, **environ: str) -> None:
+    def __init__(
+        self, stage: str, root: Path, listener: socket.socket, *, package: str = "tests.services", **environ: str
+    ) -> None:
         self.port: int = listener.getsockname()[1]
         self.log_path = root / f"{stage}.log"
         command = [
             *(sys.executable, "-m", "gunicorn", "--config", "shared/serving/gunicorn.conf.py"),
-            f"shared.serving.app:create('{stage}', package='tests.services')",
+            f"shared.serving.app:create('{stage}', package='{package}')",
         ]
         settings = {
             "GUNICORN_CMD_ARGS": f"--bind fd://{listener.fileno()}",

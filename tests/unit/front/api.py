@@ -18,6 +18,7 @@ from shared.events.event import type_of
 from shared.events.payloads import Failure, Job, ObjectRef, Rejection, Result
 from shared.jobs.accepted import Accepted
 from shared.serving import front, web
+from shared.serving.edge import Edge
 from shared.storage import keys
 from shared.storage.local import LocalStore
 from tests.unit.jobs.world import World, picture
@@ -42,12 +43,14 @@ class Broker:
 
 
 class Api:
-    def __init__(self, root: Path, token: str = TOKEN) -> None:
+    def __init__(self, root: Path, token: str = TOKEN, edge: Edge | None = None) -> None:
         self.world = World(LocalStore(root / "objects"))
         self.broker = Broker()
         self.ending = threading.Event()
         self.app: Flask = web.build(MAX_BODY)
-        front.mount(self.app, front.Front(lambda: self.world, self.broker.publish, token, 100_000, self.ending.is_set))
+        stopping = self.ending.is_set
+        parts = front.Front(lambda: self.world, self.broker.publish, token, 100_000, stopping, edge or Edge())
+        front.mount(self.app, parts)
         self.client = self.app.test_client()
 
     def call(self, method: str, path: str, tenant: str = "demo", **more: Any) -> TestResponse:

@@ -1,0 +1,64 @@
+"""gunicorn's worker with answers of our form to what its parser refuses: `worker_class` names it. Imported by gunicorn
+only, and after the fork.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from gunicorn.workers.gthread import ThreadWorker
+
+from shared.errors import PayloadTooLargeError, RequestError, WakeswapError
+from shared.serving.answers import Reply, problem
+
+if TYPE_CHECKING:
+    from gunicorn.http.message import Request
+
+_STATUS = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) ")
+
+
+class Worker(ThreadWorker):
+    """gunicorn decides what is wrong with a request and which status that has; only the answer's body is ours.
+
+    What it would say repeats the sender's bytes, and is HTML. The connection is closed after it either way.
+    """
+
+    def handle_error(
+        self, req: Request | None, client: socket.socket, addr: str | int | tuple[str, int], exc: BaseException
+    ) -> None:
+        super().handle_error(req, _Translator(client), addr, exc)  # type: ignore[arg-type]
+
+
+class _Translator:
+    """As much of a socket as gunicorn needs to send one refusal."""
+
+    def __init__(self, client: socket.socket) -> None:
+        self._client = client
+
+    def sendall(self, data: bytes) -> None:
+        found = _STATUS.match(data)
+        self._client.sendall(_bytes(_reply(int(found[1]))) if found else data)
+
+    def gettimeout(self) -> float | None:
+        return self._client.gettimeout()
+
+    def setblocking(self, flag: bool) -> None:
+        self._client.setblocking(flag)
+
+
+def _reply(status: int) -> Reply:
+    if status >= 500 and status != HTTPStatus.NOT_IMPLEMENTED:
+        return problem(WakeswapError())
+    if status in (HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE):
+        return problem(PayloadTooLargeError("The request line or a header is too long."), status)
+    return problem(RequestError("This is not a request that HTTP/1.1 allows, or more of HTTP than is served."), status)
+
+
+def _bytes(reply: Reply) -> bytes:
+    lines = [f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in reply.headers]
+    lines += [f"Content-Length: {len(reply.body)}", "", ""]
+    return "\r\n".join(lines).encode("latin-1") + reply.body
