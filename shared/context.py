@@ -30,6 +30,10 @@ class Models(Protocol):
         """Catalogue name of the model that this installation uses for a role; empty: none."""
         ...
 
+    def digest(self, name: str) -> str:
+        """SHA-256 over the digests of the files that a model is loaded from: one name for exactly these weights."""
+        ...
+
     def permit(self, name: str, role: str) -> None:
         """Refuse a model that `get` would refuse for its name, its role or the tenant's licences. Loads nothing."""
         ...

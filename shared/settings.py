@@ -58,8 +58,16 @@ class ModelSettings:
     """Catalogue name of the face detector."""
     landmarker: str = _env("WAKESWAP_LANDMARKER", _text, "face_mesh")
     """Catalogue name of the landmark model."""
+    catalogue: str = _env("WAKESWAP_CATALOGUE", _text, "")
+    """Folder with catalogue tables (`*.toml`) of your own, read beside the product's. Empty: there are none."""
+    moderation: str = _env("WAKESWAP_MODERATION", _one_of("on", "off"), "on")
+    """Whether pictures are looked at: `on`, or `off` for the whole installation (docs/moderation.md). No job and no
+    tenant can turn it off."""
     moderator: str = _env("WAKESWAP_MODERATOR", _text, "open_nsfw")
     """Catalogue name of the moderation model."""
+    reader: str = _env("WAKESWAP_READER", _text, "pp_ocr_v6_small")
+    """Catalogue name of the model that reads text in pictures, loaded when a tenant has banned words. `none`: there is
+    none, its files are not fetched, and jobs of tenants with banned words wait."""
     embedder: str = _env("WAKESWAP_EMBEDDER", _text, "")
     """Catalogue name of the face recogniser that finds faces by a reference picture. Empty: such jobs are rejected."""
     refiner: str = _env("WAKESWAP_REFINER", _text, "")

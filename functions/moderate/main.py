@@ -7,29 +7,20 @@ from shared.context import Context, SetupContext
 from shared.events.payloads import Job
 from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
-from shared.rejections import ContentRefusedError
-from shared.vision.protocols import Moderator
+from shared.moderation import looking
 
 
 def setup(ctx: SetupContext) -> None:
-    ctx.models.warm("moderator")
+    looking.warm(ctx)
 
 
 def handle(event: Job, ctx: Context) -> Job:
     permit(event.options, ctx.models)
-    moderator = ctx.models.get("moderator", Moderator)
-    policy = ctx.tenant.policy
+    inspection, limits = looking.Inspection(ctx), Limits(max_pixels=ctx.tenant.policy.max_pixels)
     pictures = [*(("source", ref) for ref in event.source), ("target", event.target)]
     if event.reference is not None:
         pictures.append(("reference", event.reference))
     for role, ref in pictures:
-        picture = decode(ctx.storage.load(ref), Limits(max_pixels=policy.max_pixels))
-        score = moderator.score(picture.pixels)
-        ctx.log.info("moderated", extra={"picture": role, "score": round(score, 3)})
-        if score >= policy.nsfw_threshold:
-            raise ContentRefusedError(
-                f"The {role} picture is not safe for work.",
-                context={"picture": role, "score": round(score, 3), "threshold": policy.nsfw_threshold},
-            )
-        ctx.deadline.check()
+        inspection.look(role, decode(ctx.storage.load(ref), limits).pixels)
+    inspection.close()
     return event

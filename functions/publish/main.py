@@ -1,16 +1,22 @@
-"""Encode the picture in the asked format, store it among the tenant's results, make its link: Media -> Result."""
+"""Look at the finished picture, encode it in the asked format, store it, make its link: Media -> Result."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from shared.context import Context
+from shared.context import Context, SetupContext
 from shared.events.payloads import Face, Media, Result, Size
 from shared.imaging import raw
 from shared.imaging.codec import Picture, encode, output_format
 from shared.imaging.reduce import reduce
+from shared.moderation import looking
+from shared.moderation.finished import checked
 from shared.vision.sizing import Extent, result_size
+
+
+def setup(ctx: SetupContext) -> None:
+    looking.warm(ctx)
 
 
 def handle(event: Media, ctx: Context) -> Result:
@@ -20,7 +26,7 @@ def handle(event: Media, ctx: Context) -> Result:
     sent = Extent(event.size.width, event.size.height) if event.size else made
     size = result_size(made, sent, options.client, ctx.tenant.policy.max_output)
     wanted = output_format(options.format, target.content_type.removeprefix("image/"))
-    picture = reduce(Picture(pixels, alpha, wanted), *size)
+    picture, blurred = checked(reduce(Picture(pixels, alpha, wanted), *size), ctx)
     data, content_type = encode(picture, wanted, options.quality)
     name = f"{event.job}.{wanted.replace('jpeg', 'jpg')}"
     image = ctx.storage.publish(name, data, content_type)
@@ -36,7 +42,7 @@ def handle(event: Media, ctx: Context) -> Result:
         origin=event.request.origin,
         resized_from=Size(*made) if size != made else None,
         source_faces=event.source_faces,
-        warnings=event.warnings,
+        warnings=(*event.warnings, *blurred),
     )
 
 

@@ -206,7 +206,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     """Why the result may look worse than it could with another source; nothing was refused for it. `source_turned`
     (beyond 35 degrees), `source_small` (below 80 pixels), and of the embedded swapper what every target shows:
-    `source_hard_light`, `source_glasses`, `source_mouth_covered`, `source_laughing`."""
+    `source_hard_light`, `source_glasses`, `source_mouth_covered`, `source_laughing`. By the tenant's moderation:
+    `blurred_nsfw` (the whole picture), `blurred_words` (banned words)."""
 
 
 @dataclass(frozen=True)

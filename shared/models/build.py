@@ -25,13 +25,23 @@ if TYPE_CHECKING:
     from shared.tenancy.tenant import Policy
     from shared.vision.runtime import Runtime
 
+READER = "reader"
+NONE = "none"
+"""As the setting's value: no such model at all. Moderation has a setting of its own for that."""
+
 
 def chosen(settings: ModelSettings) -> Catalog:
-    """The catalogue with every role for which a setting of that name chooses a model. Raises ConfigError."""
-    default = catalog.default()
-    roles = {spec.role for spec in default.models.values()}
+    """The catalogue with every role for which a setting of that name chooses a model. Raises ConfigError.
+
+    Without moderation there is neither moderator nor reader: so no stage needs, fetches or loads one.
+    """
+    known = catalog.extended(settings.catalogue) if settings.catalogue else catalog.default()
+    roles = {spec.role for spec in known.models.values()}
     named = {item.name: str(getattr(settings, item.name)) for item in fields(settings) if item.name in roles}
-    return default.choosing({role: name for role, name in named.items() if name})
+    without = {READER} if settings.reader == NONE else set()
+    without |= {"moderator", READER} if settings.moderation == "off" else set()
+    found = known.choosing({role: name for role, name in named.items() if name and role not in without})
+    return found.without(without)
 
 
 def cache(settings: ModelSettings, *, refresh: bool = False, tenant: str = "") -> ModelCache:

@@ -18,6 +18,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from shared.errors import CacheFullError, ModelError, ModelNotFoundError
@@ -100,6 +101,13 @@ class ModelCache:
     def folder(self, files: FileSet) -> str:
         """The name of the set's folder in the version that this node uses."""
         return self._tags.chosen(files, ask=False).folder
+
+    def digest(self, files: FileSet) -> str:
+        """The set's digest over the digests of its files here, also where the catalogue does not know them before."""
+        files = self._tags.chosen(files, ask=False)
+        entries = manifest.read(self.root / files.folder) or {}
+        known = (replace(file, sha256=entries[file.name].sha256) for file in files.files if file.name in entries)
+        return replace(files, files=tuple(known) or files.files).digest
 
     def discard(self, folder: str) -> None:
         """Take a set that was found bad away from everybody; who has its files open keeps them."""

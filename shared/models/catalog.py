@@ -6,8 +6,8 @@ Knows the grammar of the tables, nothing of networks, caches or adapters.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -30,6 +30,8 @@ class Catalog:
     """Per role the name of its default model."""
     stages: Mapping[str, tuple[str, ...]]
     """Per stage the roles or models it needs before it is ready; a role with `?` only where one is chosen."""
+    fetched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The same for what it loads only when a job needs it, and must have at hand."""
 
     def choosing(self, choices: Mapping[str, str]) -> Catalog:
         """The same catalogue with other models for some roles. Raises ConfigError for a model without that role."""
@@ -37,6 +39,10 @@ class Catalog:
             if name not in self.models or self.models[name].role != role:
                 raise ConfigError(f"The catalogue has no {role} that is called {name!r}.")
         return replace(self, roles={**self.roles, **choices})
+
+    def without(self, roles: Collection[str]) -> Catalog:
+        """The same catalogue with no model chosen for these roles, which the stages must do without."""
+        return replace(self, roles={role: name for role, name in self.roles.items() if role not in roles})
 
     def model(self, name: str) -> ModelSpec:
         """The model called `name`, or the model of the role called `name`. Raises ModelNotFoundError."""
@@ -49,7 +55,7 @@ class Catalog:
     def needed_by(self, stage: str) -> tuple[ModelSpec, ...]:
         """Models of a stage and those that they use; none for a stage that the catalogue does not list."""
         found: dict[str, ModelSpec] = {}
-        for name in self.stages.get(stage, ()):
+        for name in (*self.stages.get(stage, ()), *self.fetched.get(stage, ())):
             if name.removesuffix(OPTIONAL) in self.roles or not name.endswith(OPTIONAL):
                 found.update({spec.name: spec for spec in self.closure(name.removesuffix(OPTIONAL))})
         return tuple(found.values())
@@ -78,18 +84,26 @@ def default() -> Catalog:
     return load(DEFAULT)
 
 
-def load(place: Path) -> Catalog:
-    """One TOML file, or all of a folder read as one. Raises ConfigError, naming the file, the table and the key."""
-    paths = sorted(place.glob("*.toml")) if place.is_dir() else [place]
+@cache
+def extended(folder: str) -> Catalog:
+    """The product's catalogue with the tables of another folder beside it, read once. Raises ConfigError."""
+    if not Path(folder).is_dir():
+        raise ConfigError(f"There is no folder {folder} with catalogue tables.")
+    return load(DEFAULT, Path(folder))
+
+
+def load(place: Path, *more: Path) -> Catalog:
+    """One TOML file, or all of a folder read as one, and of more. Raises ConfigError, naming file, table and key."""
+    paths = [path for one in (place, *more) for path in (sorted(one.glob("*.toml")) if one.is_dir() else [one])]
     tables = [_document(path) for path in paths]
     models = _joined(tables, "models", _model)
     samples = _joined(tables, "samples", _sample)
     roles = _joined(tables, "roles", Table.text)
-    stages = _joined(tables, "stages", Table.texts)
+    stages, fetched = (_joined(tables, key, Table.texts) for key in ("stages", "fetched"))
     for table in tables:
         table.done()
-    catalog = Catalog(models, samples, {}, stages).choosing(roles)
-    for name in stages:
+    catalog = Catalog(models, samples, {}, stages, fetched).choosing(roles)
+    for name in (*stages, *fetched):
         _checked(f"{place.name}.stages.{name}", catalog.needed_by, name)
     for name in models:
         _checked(f"{place.name}.models.{name}.uses", catalog.closure, name)

@@ -38,6 +38,10 @@ class TenantModels:
         """As the registry does. Asked for by that name, the model is held against the tenant's policy."""
         return self._registry.chosen(role)
 
+    def digest(self, name: str) -> str:
+        """As the registry does."""
+        return self._registry.digest(name)
+
     def warm(self, *names: str) -> None:
         """As the registry does."""
         self._registry.warm(*names)

@@ -58,6 +58,10 @@ class ModelRegistry:
         """The name of the role's model; empty where none is chosen."""
         return self._catalog.roles.get(role, "")
 
+    def digest(self, name: str) -> str:
+        """Of the version that this node uses. Raises ModelNotFoundError."""
+        return self._cache.digest(self._catalog.model(name))
+
     def permit(self, name: str, role: str) -> None:
         """Raises ModelNotFoundError for a model that does not exist in this role. To the process all are licensed."""
         spec = self._catalog.model(name)

@@ -98,6 +98,9 @@ class LazyModels:
     def chosen(self, role: str) -> str:
         return self._registry().chosen(role)
 
+    def digest(self, name: str) -> str:
+        return self._registry().digest(name)
+
     def permit(self, name: str, role: str) -> None:
         self._registry().permit(name, role)
 
@@ -131,6 +134,9 @@ class JobModels:
 
     def chosen(self, role: str) -> str:
         return self.models.chosen(role)
+
+    def digest(self, name: str) -> str:
+        return self.models.digest(name)
 
     def permit(self, name: str, role: str) -> None:
         self.models.under(self.policy).permit(name, role)

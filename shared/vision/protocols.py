@@ -110,6 +110,17 @@ class SourceFace:
     """[5, 2], when something finer than the mesh measured them: see `shared.vision.geometry.alignment`."""
 
 
+@dataclass(frozen=True)
+class TextLine:
+    """One line of text as it was read."""
+
+    text: str
+    score: float
+    """0..1, mean over its characters."""
+    box: Floats
+    """[4, 2] in pixels of the picture: clockwise from the line's own top left corner."""
+
+
 class Detector(Adapter, Protocol):
     def detect(self, image: Image, *, size: int = 640, threshold: float = 0.5) -> list[Detection]:
         """Faces in no particular order. `size`: longest side in pixels at which the network looks."""
@@ -131,6 +142,12 @@ class Refiner(Adapter, Protocol):
 class Moderator(Adapter, Protocol):
     def score(self, image: Image) -> float:
         """Probability 0..1 that the picture is not safe for work."""
+        ...
+
+
+class Reader(Adapter, Protocol):
+    def read(self, image: Image) -> list[TextLine]:
+        """The lines of text in the picture, from top to bottom, those of one height from left to right."""
         ...
 
 

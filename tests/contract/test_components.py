@@ -14,7 +14,7 @@ CACHES = ("cache-pod", "cache-node", "cache-pvc")
 SETS = [(cache,) for cache in CACHES] + [("fused", cache) for cache in CACHES] + [("fused",), ()]
 READ_ONLY = {"hostPath", "secret", "configMap", "projected", "csi", "image"}
 """Kinds of volume that may only be mounted read-only; init containers must say so themselves."""
-MODELS = {"moderate", "detect", "swap", "enhance", "fused"}
+MODELS = {"moderate", "detect", "swap", "enhance", "publish", "fused"}
 POD = {
     "containerConcurrency",
     "timeoutSeconds",

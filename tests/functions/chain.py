@@ -61,6 +61,7 @@ class Parts:
     """The registry with other parts in place of some, and with other models chosen for some roles."""
 
     models: Models
+    """None: none is chosen for any role."""
     parts: Mapping[str, object]
     roles: Mapping[str, str] = field(default_factory=dict)
 
@@ -68,8 +69,11 @@ class Parts:
         part = self.parts.get(name) or self.models.get(name, protocol)
         return cast("A", part)
 
+    def digest(self, name: str) -> str:
+        return self.models.digest(name) if name not in self.parts else "0" * 64
+
     def chosen(self, role: str) -> str:
-        return self.roles.get(role, "") or self.models.chosen(role)
+        return self.roles.get(role, "") or (self.models.chosen(role) if self.models else "")
 
     def permit(self, name: str, role: str) -> None:
         if name not in self.parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
@@ -212,6 +213,7 @@ class Recorder:
         self.models = self
         self.asked: list[str] = []
         self.all_chosen = chosen
+        self.log = logging.LoggerAdapter(logging.getLogger("test"))
 
     def chosen(self, role: str) -> str:
         return "a_model" if self.all_chosen else ""

@@ -135,7 +135,7 @@ def test_all_on_a_terminal_draws_bars(tmp_path: Path, environment: Mapping[str, 
     assert done.wait(60) == 0
     assert b"open_nsfw: ready" in drawn
     assert b"23.6/23.6 MB" in drawn
-    assert folders(tmp_path) == ["centerface", "face_mesh", "open_nsfw"]
+    assert folders(tmp_path) == ["centerface", "face_mesh", "open_nsfw", "pp_ocr_v6_small"]
 
 
 def test_verify_finds_what_no_hit_would_notice_and_heals_it(

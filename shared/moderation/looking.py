@@ -1,0 +1,116 @@
+"""One look at a picture: what the models say, what the tenant's policy makes of it, and that it is on record.
+
+The same for what was sent and for what was made. The models are the operator's choice; where no moderator is chosen
+(WAKESWAP_MODERATION=off) nothing is looked at, and no job can bring that about. A tenant's banned words need a reader:
+where the operator chose none, the tenant's jobs wait. Knows the context, the protocols and the records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from shared.context import Context, SetupContext
+from shared.errors import JsonValue
+from shared.jobs import decisions, holds
+from shared.jobs.decisions import APPROVED, NSFW, PASS, REJECT, REVIEW, WORDS, Decision
+from shared.jobs.holds import ReviewNeededError
+from shared.rejections import ContentRefusedError
+from shared.tenancy import words
+from shared.vision.protocols import Image, Moderator, Reader, TextLine
+
+MODERATOR, READER = "moderator", "reader"
+
+
+def warm(ctx: SetupContext) -> None:
+    """Of every process that looks: the reader is loaded by the first tenant with banned words, and by nobody else."""
+    if ctx.models.chosen(MODERATOR):
+        ctx.models.warm(MODERATOR)
+    else:
+        ctx.log.warning("moderation is turned off: WAKESWAP_MODERATION=off")
+
+
+class Inspection:
+    """Of one event's pictures."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._made: list[Decision] = []
+
+    def look(self, picture: str, image: Image) -> None:
+        """`picture`: its part in the job. Raises ContentRefusedError, once that is on record."""
+        if not self._ctx.models.chosen(MODERATOR):
+            return
+        self._made.append(self._nsfw(picture, image))
+        if self._ctx.tenant.policy.banned_words:
+            self._made.append(self._words(picture, image))
+        self._refuse()
+        self._ctx.deadline.check()
+
+    def close(self) -> tuple[Decision, ...]:
+        """The decisions, now on record. Raises ReviewNeededError when a person has to look."""
+        made = tuple(self._made)
+        if made:
+            decisions.keep(self._ctx.storage, made)
+        if checks := sorted({one.check for one in made if one.action == REVIEW}):
+            raise ReviewNeededError("A person has to look at this job.", context={"checks": [*checks]})
+        return made
+
+    def _nsfw(self, picture: str, image: Image) -> Decision:
+        policy, model = self._ctx.tenant.policy, self._model(MODERATOR)
+        score = self._ctx.models.get(MODERATOR, Moderator).score(image)
+        action = self._action(NSFW, policy.nsfw_action) if score >= policy.nsfw_threshold else PASS
+        return self._told(Decision(picture, NSFW, *model, round(score, 4), policy.nsfw_threshold, action))
+
+    def _words(self, picture: str, image: Image) -> Decision:
+        policy = self._ctx.tenant.policy
+        lines = self._ctx.models.get(READER, Reader).read(image)
+        found = words.find([line.text for line in lines], policy.banned_words)
+        touched = [lines[index] for index in sorted({index for one in found for index in one.lines})]
+        score = max((line.score for line in touched), default=0.0)
+        action = self._action(WORDS, policy.words_action) if found else PASS
+        which = tuple(sorted({one.word for one in found}))
+        model = self._model(READER)
+        return self._told(Decision(picture, WORDS, *model, round(score, 4), 0.0, action, which, _parts(touched, image)))
+
+    def _model(self, role: str) -> tuple[str, str]:
+        """Name and digest."""
+        return self._ctx.models.chosen(role), self._ctx.models.digest(role)
+
+    def _told(self, made: Decision) -> Decision:
+        facts = {"picture": made.picture, "check": made.check, "score": made.score, "action": made.action}
+        self._ctx.log.info("moderated", extra=facts)
+        self._ctx.metrics.count("moderated", check=made.check, action=made.action)
+        return made
+
+    def _action(self, check: str, wanted: str) -> str:
+        """Where a person has let this job pass, that stands: also for what was made of what they saw."""
+        storage = self._ctx.storage
+        if wanted != REVIEW:
+            return wanted
+        passed = holds.approved(storage.store, storage.tenant, storage.job, decisions.STAGES)
+        return APPROVED if check in passed else REVIEW
+
+    def _refuse(self) -> None:
+        for one in self._made:
+            if one.action == REJECT:
+                decisions.keep(self._ctx.storage, tuple(self._made))
+                raise ContentRefusedError(_sentence(one), context=_context(one))
+
+
+def _sentence(one: Decision) -> str:
+    if one.check == NSFW:
+        return f"The {one.picture} picture is not safe for work."
+    return f"The {one.picture} picture shows text that the tenant does not allow."
+
+
+def _context(one: Decision) -> dict[str, JsonValue]:
+    """Never the word itself: whoever sent the picture need not be shown the tenant's list."""
+    found: dict[str, JsonValue] = {"picture": one.picture, "check": one.check, "score": round(one.score, 3)}
+    return found | ({"threshold": one.threshold} if one.check == NSFW else {"words": [*one.words]})
+
+
+def _parts(lines: Iterable[TextLine], image: Image) -> tuple[float, ...]:
+    size = np.array([image.shape[1], image.shape[0]], np.float32)
+    return tuple(round(float(part), 5) for line in lines for part in (line.box / size).ravel())
