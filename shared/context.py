@@ -88,6 +88,10 @@ class FrontContext(Protocol):
     metrics: Metrics
     deadline: Deadline
 
+    slot_seconds: float
+    """How long a job has its slot when nobody works on it."""
+    spread: float
+    """Seconds over which batches that begin together are spread."""
     def now(self) -> float:
         """Seconds since the epoch."""
         ...
@@ -95,3 +99,7 @@ class FrontContext(Protocol):
     def is_proven(self, event: Event) -> bool:
         """Whether an event of ours was made by this installation, so that its tenant is to be believed."""
         ...
+    def pause(self, seconds: float) -> bool:
+        """Wait; False, at once, when the process has to end."""
+        ...
+

@@ -113,6 +113,11 @@ class ServingSettings:
     """For a process of several stages, JSON: `{"<stage>": [<filters of its Trigger>]}`, the events it gets in here."""
     lease_seconds: int = _env("WAKESWAP_LEASE_SECONDS", _whole(1, 3600), 15)
     """Seconds after which the work of a process that died may be taken over; renewed every third of it."""
+    slot_seconds: int = _env("WAKESWAP_SLOT_SECONDS", _whole(10, 86_400), 900)
+    """Seconds after which the slot of a job that nobody works on is free for another: longer than an event may have to
+    wait for its turn. Renewed by every stage when less than half is left."""
+    batch_spread_seconds: int = _env("WAKESWAP_BATCH_SPREAD_SECONDS", _whole(0, 60), 60)
+    """Seconds over which the batches of several tenants that become due in the same minute are spread."""
     max_body_bytes: int = _env("WAKESWAP_MAX_BODY_BYTES", _whole(1024, 10**12), 110_000_000)
     """Largest request of the HTTP API in bytes: two pictures of 50 MB and their form fields."""
     max_event_bytes: int = _env("WAKESWAP_MAX_EVENT_BYTES", _whole(1024, 10**9), 1_048_576)

@@ -1,4 +1,7 @@
-"""The front door for events: upload notifications and the clock become jobs. The HTTP API is mounted beside it."""
+"""The front door for events: upload notifications and the clock become jobs, and as jobs end, waiting ones begin.
+
+The HTTP API is mounted beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,23 @@ from shared.context import FrontContext
 from shared.errors import InvalidCloudEventError
 from shared.events import notifications
 from shared.events.event import Event
-from shared.jobs import batch, uploads
+from shared.jobs import batch, letters, line, uploads
 from shared.jobs.accepted import Accepted
 
 FRONT_DOOR = True
 
 
+def repeatable(event: Event) -> bool:
+    """What starts waiting jobs does no harm however often it comes."""
+    return letters.is_end(event) or line.is_tick(event)
+
+
 def handle(event: Event, ctx: FrontContext) -> Iterator[Accepted]:
-    if event.type == batch.PING:
+    if letters.is_end(event):
+        return line.ended(ctx, event.tenant, event.job)
+    if line.is_tick(event):
+        return line.tick(ctx)
+    if event.type == line.PING:
         return batch.run(event, ctx)
     if isinstance(event.data, bytes):
         raise InvalidCloudEventError("A notification is JSON.", context={"attribute": "datacontenttype"})

@@ -30,7 +30,7 @@ KEYS = "WAKESWAP_API_KEYS"
 PRODUCT = "dev.wakeswap."
 FINISHED = "dev.wakeswap.publish.completed.v1"
 ENDED = (".rejected.v1", ".failed.v1")
-RUNNING = frozenset({"queued", "running"})
+RUNNING = frozenset({"waiting", "queued", "running"})
 FORMATS: Mapping[str, str] = {
     **{f".{name}": name for name in ("jpeg", "png", "webp", "avif", "tiff", "bmp", "gif")},
     ".jpg": "jpeg",

@@ -1,4 +1,5 @@
-"""Door c: the clock. Every unprocessed item under a prefix of the inbox becomes a job of priority `batch`, once.
+"""Door c: the clock. Every unprocessed item under a prefix of the inbox becomes a job of priority `batch`, once, and
+waits in the line for its turn.
 
 One batch per source and minute, however often and under whatever event id it is announced. Its place in the listing
 is kept in the store, so a repeat after a crash goes on where the last one stopped. Knows what uploads know.
@@ -23,7 +24,7 @@ from shared.errors import (
 )
 from shared.events.event import Event
 from shared.events.payloads import Rejection
-from shared.jobs import ids, inbox, making
+from shared.jobs import ids, inbox, line, making
 from shared.jobs.accepted import Accepted
 from shared.jobs.making import Made, Origin
 from shared.jobs.records import JSON
@@ -31,7 +32,6 @@ from shared.records import RecordError
 from shared.storage import keys
 from shared.tenancy.tenant import Tenant
 
-PING = "dev.knative.sources.ping"
 PAGE = 50
 """Objects between two notes of the place; a crash costs at most this many repeated events, which the broker drops."""
 
@@ -59,7 +59,7 @@ class BatchRecord:
 
 
 def run(event: Event, ctx: FrontContext, *, page_size: int = PAGE) -> Iterator[Accepted]:
-    """The events of one batch; its place is noted every `page_size` objects.
+    """The refusals among one batch; its jobs go into the line. Its place is noted every `page_size` objects.
 
     Raises RequestError for data that names no tenant and prefix, DeadlineExceededError when time is up (the repeat
     goes on from there), BusyError when another process is at the same batch.
@@ -77,9 +77,9 @@ def run(event: Event, ctx: FrontContext, *, page_size: int = PAGE) -> Iterator[A
             made = _item(tenant, entry.key, batch_id, ctx)
             if made is not None and made.accepted.payload.job not in seen and _is_ours(made, batch_id, place.resumed):
                 seen.add(made.accepted.payload.job)
-                yield made.accepted
+                yield from line.queue(ctx, tenant, made)
         record = place.note(replace(record, cursor=page.cursor, done=not page.cursor))
-    ctx.log.info("batch done: %d new events", len(seen))
+    ctx.log.info("batch done: %d new jobs and refusals", len(seen))
 
 
 def _is_ours(made: Made, batch_id: str, resumed: bool) -> bool:

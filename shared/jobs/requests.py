@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from shared import records as text
-from shared.errors import IdempotencyConflictError, JsonValue, RequestError
+from shared.context import FrontContext
+from shared.errors import IdempotencyConflictError, JsonValue, QuotaExceededError, RequestError
 from shared.events.payloads import Job, ObjectRef, Options
-from shared.jobs import ids, inbox, making, options, records
+from shared.jobs import ids, inbox, making, options, records, slots
 from shared.jobs.records import JobRecord
 from shared.rejections import InvalidManifestError
 from shared.storage import keys
@@ -100,27 +102,13 @@ def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
     )
 
 
-def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: float) -> Job:
-    """Store the pictures, then the job; a repeat gets the job of the first time.
+def submit(ctx: FrontContext, tenant: Tenant, job: str, asked: Asked, *, repeatable: bool) -> Job:
+    """Take a slot, store the pictures, then the job; a repeat gets the job of the first time, whatever the quota.
 
-    Raises IdempotencyConflictError when the id belongs to another request.
+    `repeatable`: whether the id would come again, so that a slot taken for it is not lost when the store fails now.
+    Raises QuotaExceededError, with nothing stored, and IdempotencyConflictError when the id belongs to another request.
     """
-    known = records.find(store, tenant.name, job)
-    if known is None:
-        for ref in asked.pictures:
-            if ref.key in asked.files:
-                _store(store, job, ref, asked.files[ref.key])
-        created = records.timestamp(now)
-        payload = Job(
-            job,
-            asked.source,
-            asked.target,
-            asked.options,
-            created=created,
-            reference=asked.reference,
-            priority=asked.priority,
-        )
-        known = records.create(store, tenant.name, JobRecord(payload, request=asked.digest))
+    known = records.find(ctx.store, tenant.name, job) or _first(ctx, tenant, job, asked, repeatable)
     if known.request != asked.digest:
         raise IdempotencyConflictError
     return known.job
@@ -128,6 +116,45 @@ def submit(store: ObjectStore, tenant: Tenant, job: str, asked: Asked, now: floa
 
 def _examine(tenant: Tenant, job: str, role: str, file: BinaryIO) -> ObjectRef:
     with making.AT_ONCE:
+def _first(ctx: FrontContext, tenant: Tenant, job: str, asked: Asked, repeatable: bool) -> JobRecord:
+    """The record that counts: also when another request with the same id was faster."""
+    try:
+        batch = asked.priority == "batch"
+        taken = slots.take(ctx.store, tenant, job, batch=batch, now=ctx.now(), seconds=ctx.slot_seconds)
+    except QuotaExceededError:
+        known = records.find(ctx.store, tenant.name, job)
+        if known is None:
+            raise
+        return known
+    with ExitStack() as undo:
+        if taken.fresh and not repeatable:
+            undo.callback(slots.give_back, ctx.store, tenant.name, job)
+        mine = _record(ctx, job, asked)
+        kept = records.create(ctx.store, tenant.name, mine)
+        undo.pop_all()
+    if taken.fresh and kept != mine and records.exists(ctx.store, tenant.name, job, records.OUTCOME):
+        slots.give_back(ctx.store, tenant.name, job)  # the job of the first request has come and gone meanwhile
+    return kept
+
+
+def _record(ctx: FrontContext, job: str, asked: Asked) -> JobRecord:
+    """The job, its pictures stored."""
+    for ref in asked.pictures:
+        if ref.key in asked.files:
+            _store(ctx.store, job, ref, asked.files[ref.key])
+    created = records.timestamp(ctx.now())
+    payload = Job(
+        job,
+        asked.source,
+        asked.target,
+        asked.options,
+        created=created,
+        reference=asked.reference,
+        priority=asked.priority,
+    )
+    return JobRecord(payload, request=asked.digest)
+
+
         file.seek(0)
         ref = making.examine(tenant, "", file.read(tenant.policy.max_bytes + 1))
     # The name comes from the content, so that two requests with one id cannot change each other's pictures.

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from shared.context import FrontContext
 from shared.errors import ObjectNotFoundError, RejectedError, TenantNotReadyError, TransientError
 from shared.events.notifications import Ignored, Notification, ObjectCreated
-from shared.jobs import ids, inbox, making
+from shared.jobs import ids, inbox, line, making
 from shared.jobs.accepted import Accepted
+from shared.jobs.making import Made
 from shared.rejections import InvalidKeyError, ObjectGoneError, UnknownTenantError
 from shared.storage import keys
 from shared.storage.protocol import ObjectInfo
@@ -30,15 +31,13 @@ def accept(notifications: Iterable[Notification], ctx: FrontContext) -> Iterator
     for notification in notifications:
         ctx.deadline.check()
         try:
-            accepted = _one(notification, ctx)
+            yield from _one(notification, ctx)
         except _NothingToDoError as reason:
             ctx.metrics.count("uploads_ignored", reason=str(reason))
             ctx.log.info("upload ignored: %s", reason)
         except TransientError as error:
             ctx.log.info("upload has to wait: %s", error.code)
             later = later or error
-        else:
-            yield accepted
     if later is not None:
         raise later
 
@@ -47,7 +46,7 @@ class _NothingToDoError(Exception):
     """The reason, in one word, why a notification leads to no event."""
 
 
-def _one(notification: Notification, ctx: FrontContext) -> Accepted:
+def _one(notification: Notification, ctx: FrontContext) -> Iterator[Accepted]:
     if isinstance(notification, Ignored):
         raise _NothingToDoError(notification.reason)
     if notification.bucket != ctx.bucket or not notification.key.startswith(ctx.key_prefix):
@@ -58,9 +57,12 @@ def _one(notification: Notification, ctx: FrontContext) -> Accepted:
         raise _NothingToDoError("outside_inbox")
     job_id = ids.of_refused(name, key, notification.etag, notification.sequencer, notification.version)
     try:
-        return _upload(_tenant(name, notification, ctx), key, notification, ctx)
+        tenant = _tenant(name, notification, ctx)
+        made = _upload(tenant, key, notification, ctx)
     except RejectedError as error:
-        return making.rejected(name, job_id, error)
+        yield making.rejected(name, job_id, error)
+    else:
+        yield from line.admit(ctx, tenant, made)
 
 
 def _raw_tenant(key: str) -> str | None:
@@ -83,7 +85,7 @@ def _tenant(name: str, created: ObjectCreated, ctx: FrontContext) -> Tenant:
         raise
 
 
-def _upload(tenant: Tenant, key: str, created: ObjectCreated, ctx: FrontContext) -> Accepted:
+def _upload(tenant: Tenant, key: str, created: ObjectCreated, ctx: FrontContext) -> Made:
     info = _head(tenant, key, ctx)
     if inbox.MARKER in info.metadata:
         raise _NothingToDoError("own_object")
@@ -92,13 +94,13 @@ def _upload(tenant: Tenant, key: str, created: ObjectCreated, ctx: FrontContext)
         draft = inbox.plan(ctx.store, tenant.name, key)
         if draft is None:
             raise _NothingToDoError("nothing_to_start")
-        return making.make(ctx.store, tenant, draft, UPLOAD, ctx.now()).accepted
+        return making.make(ctx.store, tenant, draft, UPLOAD, ctx.now())
     except ObjectGoneError as error:
         if error.context.get("key") != key and _is_recent(created, ctx):
             raise TransientError(error.detail) from error
-        return making.rejected(tenant.name, refused, error)
+        return Made(making.rejected(tenant.name, refused, error), fresh=True)
     except RejectedError as error:
-        return making.rejected(tenant.name, refused, error)
+        return Made(making.rejected(tenant.name, refused, error), fresh=True)
 
 
 def _head(tenant: Tenant, key: str, ctx: FrontContext) -> ObjectInfo:

@@ -12,12 +12,14 @@ from shared import records
 from shared.errors import JsonValue, NotFoundError, ObjectNotFoundError, RequestError
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Job, ObjectRef, Size
+from shared.jobs import line
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.rejections import InvalidKeyError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 
-QUEUED, RUNNING, SUCCEEDED, REJECTED, FAILED, CANCELLED_STATUS = STATUSES = (
+WAITING, QUEUED, RUNNING, SUCCEEDED, REJECTED, FAILED, CANCELLED_STATUS = STATUSES = (
+    "waiting",
     "queued",
     "running",
     "succeeded",
@@ -129,6 +131,8 @@ def view(store: ObjectStore, tenant: str, job_id: str) -> JobView:
     works = [(name, _read(store, folder + name, _Work)) for name in names if _is_work(name)]
     stages = [StageView(name.partition("/")[0], w.started, w.finished, w.woke) for name, w in works if w is not None]
     status = CANCELLED_STATUS if CANCELLED in names else _status(outcome, stages)
+    if status == QUEUED and job is not None and line.is_waiting(store, tenant, job.job):
+        status = WAITING
     in_order = tuple(sorted(stages, key=lambda entry: entry.started))
     return JobView(job_id, status, job.job if job else None, in_order, outcome)
 

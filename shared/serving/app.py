@@ -81,6 +81,8 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         metrics=metrics,
         emitter=_emitter(serving),
         timeout=serving.timeout_seconds,
+        slot_seconds=serving.slot_seconds,
+        spread=serving.batch_spread_seconds,
         max_bytes=serving.max_event_bytes,
     )
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 
+_LOOK_SECONDS = 0.2
+"""Between two looks at whether the process has to end."""
 @dataclass(frozen=True)
 class EventDeadline:
     """When this event must be done: its own time is up, or the process has to end."""
@@ -72,14 +74,23 @@ class DoorContext:
     grace_seconds: float
     log: Log
     metrics: Metrics
+    slot_seconds: float
+    spread: float
     deadline: Deadline
     proof: EventKeys
 
     def now(self) -> float:
+    lifecycle: Lifecycle
         return time.time()
 
     def is_proven(self, event: Event) -> bool:
         return self.proof.proves(event)
+    def pause(self, seconds: float) -> bool:
+        ends = time.monotonic() + seconds
+        while (left := ends - time.monotonic()) > 0 and not self.lifecycle.stopping:
+            time.sleep(min(left, _LOOK_SECONDS))
+        return not self.lifecycle.stopping
+
 
 
 class LazyModels:

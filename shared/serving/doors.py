@@ -62,17 +62,26 @@ class DoorReceiver:
             bucket=bucket,
             key_prefix=prefix,
             grace_seconds=self.store.upload_grace_seconds,
+            slot_seconds=services.slot_seconds,
+            spread=services.spread,
             log=stage_log(services.stage.name),
             metrics=services.metrics,
             deadline=services.deadline(),
             proof=services.proof,
+            lifecycle=services.lifecycle,
         )
 
     def _deliver(self, event: Event, traceparent: str) -> Reply:
         if event.kind is not None and not self.services.stage.keeps_all:
             self.services.proof.verify(event)  # events of others have another origin: their door looks at that
-        key = keys.system("work", self.services.stage.name, f"{event.digest}.json")
-        return once(self.services, key, lambda: self.services.lifecycle.run(lambda: self._pass(event, traceparent)))
+        services, repeatable = self.services, self.services.stage.repeatable
+
+        def work() -> Reply:
+            return services.lifecycle.run(lambda: self._pass(event, traceparent))
+
+        if repeatable is not None and repeatable(event):
+            return work()
+        return once(services, keys.system("work", services.stage.name, f"{event.digest}.json"), work)
 
     def _pass(self, event: Event, traceparent: str) -> Reply:
         outbox, reply = Outbox(self.services), NOTHING

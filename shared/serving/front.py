@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -28,7 +29,7 @@ from shared.errors import (
 )
 from shared.events import notifications
 from shared.events.payloads import Job, ObjectRef
-from shared.jobs import records, requests, uploads, views
+from shared.jobs import line, records, requests, uploads, views
 from shared.jobs.accepted import Accepted
 from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
 from shared.serving import api_documents, api_forms
@@ -92,7 +93,7 @@ class _Routes:
         job_id = requests.job_id(owner, key)
         with bind(tenant=owner.name, job=job_id):
             asked = api_forms.asked(request, ctx.store, owner, job_id)
-            job = requests.submit(ctx.store, owner, job_id, asked, ctx.now())
+            job = requests.submit(ctx, owner, job_id, asked, repeatable=key is not None)
             self._publish(ctx, owner, job, repeatable=key is not None)
             wait = api_forms.wait_seconds(request, min(MAX_WAIT_SECONDS, ctx.deadline.remaining()))
             return respond(self._after(ctx, owner.name, job.job, wait))
@@ -113,7 +114,12 @@ class _Routes:
 
     def cancel(self, job_id: str) -> Response:
         ctx = self._front.context()
-        records.cancel(ctx.store, self._front.edge.caller(request, ctx.tenants).tenant.name, job_id, ctx.now())
+        owner = self._front.edge.caller(request, ctx.tenants).tenant
+        records.cancel(ctx.store, owner.name, job_id, ctx.now())
+        line.withdraw(ctx.store, owner.name, job_id)
+        with suppress(BrokerUnavailableError):  # then the clock starts whoever waits for the slot
+            for entry in line.start(ctx, owner):
+                self._front.publish(entry, _traceparent())
         return respond(NOTHING)
 
     def result(self, job_id: str) -> ResponseReturnValue:
@@ -150,6 +156,7 @@ class _Routes:
         except BrokerUnavailableError:
             if not repeatable:  # nobody can ask for this job again: whatever the broker got must not run
                 records.cancel(ctx.store, owner.name, job.job, ctx.now())
+                line.withdraw(ctx.store, owner.name, job.job)
             raise
 
     def _after(self, ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:

@@ -21,6 +21,7 @@ from shared.errors import (
     PreconditionFailedError,
     StorageError,
     StoreUnavailableError,
+    TransientError,
 )
 from shared.serving import background
 from shared.serving.answers import Reply
@@ -28,6 +29,13 @@ from shared.serving.record import Record
 from shared.storage.protocol import ObjectStore
 
 log = getLogger(__name__)
+
+Beat = Callable[[], None]
+"""May raise what a store raises: then the next call tries again."""
+
+
+def nothing() -> None:
+    """A beat that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +91,10 @@ class Lease:
         self._ledger, self._key, self._record, self._etag = ledger, key, record, etag
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Renew the lease in the background for as long as the block runs."""
+    def kept(self, beat: Beat = nothing) -> Iterator[None]:
+        """Renew the lease in the background for as long as the block runs, and call `beat`, at once and each time."""
         stop = threading.Event()
-        beats = background.start("lease", lambda: self._beat(stop))
+        beats = background.start("lease", lambda: self._beat(stop, beat))
         try:
             yield
         finally:
@@ -113,7 +121,8 @@ class Lease:
         except (BusyError, StorageError, StoreUnavailableError) as error:
             log.warning("lease not released: %s", error)
 
-    def _beat(self, stop: threading.Event) -> None:
+    def _beat(self, stop: threading.Event, beat: Beat) -> None:
+        _attempt(beat)
         while not stop.wait(self._ledger.seconds / 3):
             try:
                 self.renew()
@@ -122,6 +131,7 @@ class Lease:
                 return
             except (StorageError, StoreUnavailableError) as error:
                 log.warning("lease not renewed, trying again: %s", error)
+            _attempt(beat)
 
     def _write(self, record: Record) -> None:
         """Write over our own last version; when that is gone, what is there now decides whether it is still ours.
@@ -142,3 +152,10 @@ class Lease:
                 etag = self._ledger.write(self._key, record, etag)
             self._etag = etag
         self._record = record
+
+
+def _attempt(beat: Beat) -> None:
+    try:
+        beat()
+    except (TransientError, StorageError) as error:
+        log.warning("not kept up, trying again: %s", error)

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
+from logging import getLogger
 from typing import cast
 
 from shared import records
-from shared.errors import JsonValue, PreconditionFailedError
+from shared.errors import JsonValue, PreconditionFailedError, StorageError, TransientError
 from shared.events.event import parse_type, type_of
 from shared.events.payloads import TERMINAL, Payload
+from shared.jobs import slots
 from shared.jobs.records import CANCELLED, JSON, OUTCOME, exists, sweep
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
+
+log = getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,15 @@ class Outcomes:
         assert isinstance(data, dict)
         ending = Ending(type_of(self.stage, payload.outcome), cause, data)
         kept = self._write(keys.job(tenant, payload.job, OUTCOME), ending)
+        self._release(tenant, payload.job)
         return None if kept is None or self.cancelled(tenant, payload.job) else kept.payload
+
+    def _release(self, tenant: str, job: str) -> None:
+        """Before the end is told, since that starts whoever waits. A slot that stays is released by who hears of it."""
+        try:
+            slots.release(self.store, tenant, job)
+        except (TransientError, StorageError) as error:
+            log.warning("slot not released: %s", error)
 
     def _write(self, key: str, ending: Ending) -> Ending | None:
         data = records.dumps(records.write(ending))

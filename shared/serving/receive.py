@@ -20,9 +20,10 @@ from shared.events import codec, contract
 from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
 from shared.events.proof import EventKeys
+from shared.jobs.slots import Keeper
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
 from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels
-from shared.serving.idempotency import Ledger
+from shared.serving.idempotency import Beat, Ledger, nothing
 from shared.serving.lifecycle import Lifecycle
 from shared.serving.outcome import Outcomes
 from shared.serving.stage import PAYLOADS, Handle, Stage
@@ -56,6 +57,10 @@ class Services:
     emitter: Emitter | None
     timeout: float
     """Seconds one event may take."""
+    slot_seconds: float
+    """How long a job has its slot when no stage works on it."""
+    spread: float
+    """Seconds over which batches that begin together are spread."""
     max_bytes: int
     """Largest event taken in."""
 
@@ -104,15 +109,18 @@ def _refuse(error: WakeswapError) -> tuple[str, Reply]:
     return error.code, refusal(error)
 
 
-def once(services: Services, key: str, work: Callable[[], Reply]) -> Reply:
-    """The reply of `work`, done now or stored before. Whatever goes wrong frees the work for the next delivery."""
+def once(services: Services, key: str, work: Callable[[], Reply], beat: Beat = nothing) -> Reply:
+    """The reply of `work`, done now or stored before. Whatever goes wrong frees the work for the next delivery.
+
+    `beat` is called beside the work, at once and every now and then.
+    """
     taken = services.ledger.take(key)
     if isinstance(taken, Reply):
         log.info("replayed")
         return taken
     with ExitStack() as undo:
         undo.callback(taken.release)
-        with taken.kept():
+        with taken.kept(beat):
             reply = work()
         reply = taken.finish(reply, woke=services.lifecycle.first_wake())
         undo.pop_all()
@@ -141,7 +149,8 @@ class Receiver:
         key = keys.work(delivery.tenant.name, payload.job, services.stage.name, event.digest)
         if services.outcomes.cancelled(delivery.tenant.name, payload.job):
             return NOTHING
-        return once(services, key, lambda: self._work(delivery))
+        slot = Keeper(services.store, delivery.tenant.name, payload.job, services.slot_seconds)
+        return once(services, key, lambda: self._work(delivery), slot)
 
     def _work(self, delivery: Delivery) -> Reply:
         services, event = self.services, delivery.event

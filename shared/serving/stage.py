@@ -37,6 +37,8 @@ class Stage:
     setup: Callable[[SetupContext], None] | None
     front_door: bool
     """Whether the HTTP API is served by this stage."""
+    repeatable: Callable[[Event], bool] | None
+    """Tells, for a `door`, which events do the same however often they come: no record of them is kept."""
     keeps_all: bool
     """Whether `door` also takes events of ours without a right proof, and asks `ctx.is_proven` itself."""
 
@@ -72,6 +74,7 @@ def load(name: str, package: str) -> Stage:
         payloads=() if raw else taken,
         setup=getattr(module, "setup", None),
         front_door=bool(getattr(module, "FRONT_DOOR", False)),
+        repeatable=getattr(module, "repeatable", None),
         keeps_all=bool(getattr(module, "KEEPS_ALL", False)),
     )
 

@@ -7,6 +7,8 @@
     tenants/<tenant>/jobs/<job>/<stage>/work.<digest>.json   one event's lease, then its stored reply
     tenants/<tenant>/jobs/<job>/outcome.json         how the job ended, written once
     tenants/<tenant>/results/<name>                  finished pictures
+    tenants/<tenant>/slots/usage.json                jobs under way and taken in, for the tenant's quota
+    system/line/<priority>/<tenant>/<time>.<job>.json   a job that waits for a slot; order of keys is order of start
     system/...                                       records that no tenant may reach
 
 Pure text; does no I/O.
@@ -98,6 +100,22 @@ def work(tenant: str, job_id: str, stage: str, digest: str) -> str:
 
 def result(tenant: str, name: str) -> str:
     return f"{prefix(tenant)}results/{_part(_NAME, name, 'result name')}"
+
+
+def slots(tenant: str) -> str:
+    return prefix(tenant) + "slots/usage.json"
+
+
+def line(priority: str, tenant: str = "") -> str:
+    """The prefix of all waiting jobs of a priority, or of a tenant's."""
+    base = system("line", priority) + "/"
+    return f"{base}{tenant_name(tenant)}/" if tenant else base
+
+
+def waiting(priority: str, tenant: str, created: str, job_id: str) -> str:
+    """A job's place in the line: behind all that were created before it. `created`: RFC 3339, UTC."""
+    moment = _part(_NAME, re.sub(r"[^0-9TZ.]", "", created) or "0", "time")
+    return f"{line(priority, tenant)}{moment}.{_part(_JOB, job_id, 'job id')}.json"
 
 
 def system(*names: str) -> str:

@@ -156,7 +156,17 @@ def test_a_tenant_chooses_when_its_jobs_wake_the_stages_to_come() -> None:
         assert hears({**accepted, **said, **asked}) == first
         assert hears({**moderated, **said, **asked}) == second
     refused = {"type": "dev.wakeswap.moderate.rejected.v1", **after, **asked}
-    assert hears(refused) == {"notify": "/"}
+    assert hears(refused) == {"notify": "/", "intake": "/"}
+
+
+def test_every_end_of_a_job_reaches_intake_but_its_own_refusals() -> None:
+    ends = [("publish", "completed"), *((stage, "rejected") for stage in STAGES), ("dead_letter", "failed")]
+    for stage, outcome in ends:
+        said = {"type": f"dev.wakeswap.{stage}.{outcome}.v1", "source": f"/wakeswap/{stage}"}
+        assert ("intake" in hears(said)) == (stage != "intake"), said
+    for stage in STAGES:
+        said = {"type": f"dev.wakeswap.{stage}.completed.v1", "source": f"/wakeswap/{stage}"}
+        assert ("intake" in hears(said)) == (stage == "publish"), said
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)

@@ -13,6 +13,10 @@ from werkzeug.test import TestResponse
 
 from shared.events.codec import encode_binary
 from shared.events.event import Event
+from shared.events.payloads import Rejection
+from shared.jobs import line
+from shared.serving.outcome import Outcomes
+from tests.signing import signed
 from tests.unit.jobs.world import DATA, event_file, picture, ping
 from tests.unit.serving.support import App
 from tests.unit.serving.test_emitter import Broker, broker
@@ -122,12 +126,31 @@ def test_s3_10_what_is_no_notification(door: Door, data: Any, kind: str, status:
     assert door.published == []
 
 
+def ended(job: str) -> Event:
+    """What publish says of a job that it refused."""
+    data = {"job": job, "stage": "publish", "code": "x", "detail": "y", "status": 422}
+    return signed(
+        Event("end-" + job, "/wakeswap/publish", "dev.wakeswap.publish.rejected.v1", job,
+              datacontenttype="application/json", extensions={"tenantid": "demo"}, data=data)
+    )  # fmt: skip
+
+
 def test_cold_07_the_clock_starts_one_batch_whatever_the_event_id(door: Door) -> None:
     door.put("nightly/1")
     door.put("nightly/2")
     for event_id in ("e-1", "e-1", "e-2"):
         assert door.deliver(ping(identity=event_id)).status_code in (202, 204)
+    assert door.published == [], "they wait for the clock's next strike"
+    tick = Event("t-1", "/apis/v1/namespaces/wakeswap/pingsources/waiting", line.PING, data=line.TICK)
+    for _ in range(2):
+        assert door.deliver(tick).status_code in (202, 204)
+    assert [job["priority"] for _, job in door.published] == ["batch"], "the policy's max_batch"
+    first = door.published[0][1]["job"]
+    Outcomes(door.app.store, "publish").settle("demo", Rejection(first, "publish", "x", "y", 422), "c")
+    for _ in range(2):
+        assert door.deliver(ended(first)).status_code in (202, 204)
     assert [job["priority"] for _, job in door.published] == ["batch", "batch"]
+    assert not door.app.names("system/work/intake/" + tick.digest), "what can be repeated leaves no record"
     assert {headers["ce-priority"] for _, headers, _ in door.broker.received} == {"batch"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -10,8 +9,9 @@ import pytest
 
 from shared.errors import BusyError, DeadlineExceededError, RequestError, TransientError
 from shared.events.event import Event
-from shared.jobs import batch
+from shared.jobs import batch, line
 from shared.jobs.accepted import Accepted
+from shared.tenancy.directory import load
 from tests.unit.jobs.world import World, drain, event_file, jobs, picture, ping, rejections
 
 PAGE = 6
@@ -25,8 +25,16 @@ def fill(world: World, count: int, start: int = 0) -> None:
         world.put(folder + "target.jpg", picture(index % 200 + 1, 16))
 
 
+@pytest.fixture
+def world(world: World) -> World:
+    """With room for all jobs of a batch at once."""
+    world.tenants = load('{"demo": {"policy": {"max_concurrent": 99, "max_batch": 99}}}')
+    return world
+
+
 def run(world: World, event: Event) -> list[Accepted]:
-    return list(batch.run(event, world, page_size=PAGE))
+    """The events of a batch up to the next strike of the clock."""
+    return [*batch.run(event, world, page_size=PAGE), *line.tick(world)]
 
 
 def test_every_unprocessed_item_once(world: World) -> None:
@@ -74,13 +82,15 @@ def test_cold_07_forty_sources_at_once(world: World) -> None:
 
 
 def test_crash_in_the_middle_goes_on_from_there(world: World) -> None:
-    fill(world, PAGE)  # two pages of objects
+    fill(world, PAGE)  # two pages of objects and one in the second that is refused
+    world.put(f"{NIGHTLY}{PAGE // 2 + 1:03}.job.json", b"{}")
     early = batch.run(ping(), world, page_size=PAGE)
-    before = [entry.cause for entry in itertools.islice(early, PAGE // 2 + 1)]
-    del early  # kill -9: one event of the second page is out, its place is not noted
-    after = [entry.cause for entry in run(world, ping())]
-    assert len({*before, *after}) == PAGE
-    assert set(before) & set(after) == set(before[PAGE // 2 :])
+    refused = next(early)
+    del early  # kill -9: the second page is begun, its place is not noted
+    assert len(world.store.list("system/line/batch/demo/").objects) == PAGE // 2 + 1
+    after = run(world, ping())
+    assert after[0] == refused
+    assert len({job.job for job in jobs(after)}) == len(jobs(after)) == PAGE
     assert run(world, ping()) == []
 
 
@@ -99,9 +109,9 @@ def test_time_is_up_and_the_repeat_goes_on(world: World) -> None:
     seen: list[Accepted] = []
     with pytest.raises(DeadlineExceededError):
         drain(batch.run(ping(), world, page_size=PAGE), seen)
+    assert (len(seen), len(world.store.list("system/line/batch/demo/").objects)) == (0, PAGE // 2 + 1)
     world.steps.left = 1_000_000
-    seen += run(world, ping())
-    assert len({entry.cause for entry in seen}) == PAGE
+    assert len({entry.cause for entry in run(world, ping())}) == PAGE
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x00" * 20, b"{}"])
@@ -110,16 +120,19 @@ def test_place_that_cannot_be_read_begins_anew(world: World, damage: bytes) -> N
     made = [entry.cause for entry in run(world, ping())]
     (place,) = world.store.list("system/batch/").objects
     world.store.put(place.key, damage)
-    assert [entry.cause for entry in run(world, ping())] == made
+    assert run(world, ping()) == [], "they are under way"
+    assert len(world.store.list("tenants/demo/jobs/", delimiter="/").prefixes) == len(made) == 3
 
 
 def test_two_processes_at_one_batch(world: World) -> None:
     fill(world, 5)
+    world.put(NIGHTLY + "000.job.json", b"{}")
     first, second = batch.run(ping(), world, page_size=PAGE), batch.run(ping(identity="e-2"), world, page_size=PAGE)
-    next(first), next(second)
-    assert len(list(second)) > 0
+    assert next(first) == next(second)
+    assert list(second) == []
     with pytest.raises(BusyError):
         list(first)
+    assert len(list(line.tick(world))) == 5
     assert issubclass(BusyError, TransientError)
 
 

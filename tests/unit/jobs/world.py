@@ -79,6 +79,9 @@ class World:
     bucket: str = "wakeswap"
     key_prefix: str = ""
     grace_seconds: float = 60.0
+    slot_seconds: float = 900.0
+    spread: float = 0.0
+    pauses: list[float] = field(default_factory=list)
     log: logging.LoggerAdapter[logging.Logger] = field(
         default_factory=lambda: logging.LoggerAdapter(logging.getLogger("test"))
     )
@@ -92,6 +95,10 @@ class World:
 
     def now(self) -> float:
         return self.time
+
+    def pause(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        return True
 
     def is_proven(self, event: Event) -> bool:
         return True
