@@ -48,8 +48,8 @@ def work(one: Machine) -> tuple[bytes, dict[str, Event]]:
 
 
 def told(event: Event) -> dict[str, Any]:
-    """Everything but when: the time, the span, the link's signature."""
-    extensions = {name: value for name, value in event.extensions.items() if name != "traceparent"}
+    """Everything but when, and by whose key: the time, the span, the link's signature, the proof."""
+    extensions = {name: value for name, value in event.extensions.items() if name not in ("traceparent", "proof")}
     data: Any = event.data
     data = {name: value for name, value in data.items() if name not in ("link", "expires")}
     request = data.get("request", data)
