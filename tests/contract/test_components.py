@@ -92,11 +92,22 @@ def test_only_who_may_write_fetches(cache: str) -> None:
 def test_each_cache_is_of_the_kind_it_says() -> None:
     expected = {"cache-pod": "emptyDir", "cache-node": "hostPath", "cache-pvc": "persistentVolumeClaim"}
     for cache, kind in expected.items():
-        found = {name: kinds(pod)["models"] for name, pod in pods((cache,)).items() if "volumes" in pod}
+        found = {name: kinds(pod)["models"] for name, pod in pods((cache,)).items() if "models" in kinds(pod)}
         found |= {"fused": kinds(pods(("fused", cache))["fused"])["models"]}
         assert set(found) == MODELS
         on_demand = {"enhance": "emptyDir"} if cache == "cache-node" else {}
         assert found == {**dict.fromkeys(MODELS, kind), **on_demand}
+
+
+@pytest.mark.parametrize("components", SETS, ids="+".join)
+def test_every_stage_reads_the_tenants_files(components: tuple[str, ...]) -> None:
+    (config,) = of_kind(rendered("production"), "ConfigMap").values()
+    for name, pod in pods(components).items():
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        assert volumes["tenants"]["configMap"] == {"name": "wakeswap-tenants", "optional": True}, name
+        mount = next(mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == "tenants")
+        assert mount["mountPath"] == config["data"]["WAKESWAP_TENANTS_FOLDER"]
+        assert "subPath" not in mount, "a file mounted so does not follow its ConfigMap"
 
 
 def test_the_nodes_folder_is_the_one_that_services_mount() -> None:
@@ -107,7 +118,7 @@ def test_the_nodes_folder_is_the_one_that_services_mount() -> None:
     assert not container["volumeMounts"][0].get("readOnly")
     assert container["image"].startswith("wakeswap:")
     swap = pods(("cache-node",))["swap"]
-    assert pod["volumes"] == swap["volumes"]
+    assert pod["volumes"] == [volume for volume in swap["volumes"] if volume["name"] == "models"]
     assert container["volumeMounts"][0]["mountPath"] == swap["containers"][0]["volumeMounts"][0]["mountPath"]
     (config,) = of_kind(rendered("production"), "ConfigMap").values()
     assert config["data"]["WAKESWAP_MODEL_CACHE"] == container["volumeMounts"][0]["mountPath"]
