@@ -39,6 +39,7 @@ from infra.local.sources.spec import (
 from infra.local.yamldocs import read_documents
 
 GENERATE = "local.wakeswap.dev/generate"
+FOLDER = "local.wakeswap.dev/folder"
 
 Generate = Callable[[str, Mapping[str, str]], dict[str, str]]
 """(name of the object, templates) -> values; see StateDir.generated."""
@@ -56,11 +57,12 @@ class Manifests:
     bindings: list[SinkBinding] = field(default_factory=list)
     data: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     generated: dict[str, dict[str, str]] = field(default_factory=dict)
+    folders: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The folder whose files stand for an object's keys, as its annotation says."""
 
-    @property
-    def configs(self) -> Configs:
-        """Data of all ConfigMaps and Secrets for the pods."""
-        return Configs(self.data)
+    def configs(self, resolve: Callable[[str], Path]) -> Configs:
+        """Data of all ConfigMaps and Secrets for the pods. `resolve`: an annotation's folder as a path."""
+        return Configs(self.data, {key: resolve(folder) for key, folder in self.folders.items()})
 
     def destinations(self) -> Iterable[tuple[str, Destination]]:
         """(who points, to what) for every sink and subscriber."""
@@ -151,7 +153,9 @@ def _store(manifests: Manifests, document: Mapping[str, object], values: Mapping
     refuse_unknown(metadata, {"name", "namespace", "labels", "annotations"}, "metadata")
     name, kind = required_text(metadata, "name", "metadata"), str(document["kind"])
     annotations = text_mapping_at(metadata, "annotations", "metadata")
-    refuse_unknown_annotations(annotations, {GENERATE}, "metadata.annotations")
+    refuse_unknown_annotations(annotations, {GENERATE, FOLDER}, "metadata.annotations")
+    if FOLDER in annotations:
+        manifests.folders[(kind, name)] = annotations[FOLDER]
     made: dict[str, str] = {}
     if GENERATE in annotations:
         made = generate(f"{kind.lower()}-{name}", _templates(annotations[GENERATE]))

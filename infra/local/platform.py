@@ -88,7 +88,7 @@ class Platform:
 
     def _pod_runtime(self, ledger: Ledger, client: aiohttp.ClientSession, addresses: Addresses) -> PodRuntime:
         return PodRuntime(
-            configs=self.manifests.configs,
+            configs=self.manifests.configs(self._folder),
             ledger=ledger,
             logs=self.state.logs,
             volumes=self.state.folder("volumes"),
@@ -137,7 +137,7 @@ class Platform:
         work = {f"PingSource {ping.name}": PingRunner(ping, emitter, memory).run for ping in self.manifests.pings}
         for source in self.manifests.buckets:
             path = self.state.folder("sources") / f"{source.namespace}.{source.name}.sqlite"
-            watcher = BucketWatcher(source, self._watched(source.watch), emitter, path)
+            watcher = BucketWatcher(source, self._folder(source.watch), emitter, path)
             self._stack.callback(watcher.close)
             work[f"IntegrationSource {source.name}"] = watcher.run
         work["keeper of the logs"] = LogKeeper(self.state.logs).run
@@ -149,8 +149,8 @@ class Platform:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _watched(self, folder: str) -> Path:
-        """A watch annotation as a path; `{state}` stands for the state folder."""
+    def _folder(self, folder: str) -> Path:
+        """An annotation's folder as a path; `{state}` stands for the state folder."""
         return Path(folder.replace("{state}", str(self.state.root))).absolute()
 
     def _announce(self, addresses: Addresses) -> Facts:
@@ -158,7 +158,7 @@ class Platform:
             platform=addresses.platform,
             token=self._token,
             services=addresses.services,
-            watches={source.bucket: str(self._watched(source.watch)) for source in self.manifests.buckets},
+            watches={source.bucket: str(self._folder(source.watch)) for source in self.manifests.buckets},
             generated=self.manifests.generated,
         )
         self.state.announce(facts)

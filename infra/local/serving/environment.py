@@ -26,6 +26,8 @@ class Configs:
     """Data of every ConfigMap and Secret, by kind and name."""
 
     data: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
+    folders: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+    """Of those whose keys are the files of a folder: a volume of one is that folder, so that it changes with it."""
 
     def find(self, kind: str, name: str, *, optional: bool) -> Mapping[str, str]:
         found = self.data.get((kind, name))
@@ -94,6 +96,14 @@ def fill_volumes(volumes: tuple[Volume, ...], configs: Configs, root: Path) -> N
     """Make the folder of every volume, with the files of ConfigMaps and Secrets (owner only) inside."""
     for volume in volumes:
         folder = root / volume.name
+        source = configs.folders.get((volume.kind, volume.source))
+        if source is not None:
+            if volume.items:
+                raise MissingReferenceError(f"{volume.kind} {volume.source} is a folder, of which all files are taken")
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            source.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.symlink_to(source)
+            continue
         folder.mkdir(parents=True, mode=0o700)
         if volume.kind == "emptyDir":
             continue

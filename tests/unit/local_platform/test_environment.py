@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,18 @@ def test_volumes_become_folders(tmp_path: Path) -> None:
     assert (tmp_path / "s" / "deep" / "key").stat().st_mode & 0o777 == 0o600
     container = Container("c", ("x",), mounts=(Mount("e", "/data", "sub"),))
     assert mount_folders(container, tmp_path) == {"/data": tmp_path / "e" / "sub"}
+
+
+def test_a_volume_of_a_folder_is_the_folder(tmp_path: Path) -> None:
+    source, root = tmp_path / "state" / "tenants", tmp_path / "volumes" / "pod"
+    configs = Configs({("ConfigMap", "t"): {}}, {("ConfigMap", "t"): source})
+    fill_volumes((Volume("t", "ConfigMap", "t", optional=True),), configs, root)
+    (source / "acme.yaml").write_text("{}")
+    assert [path.name for path in (root / "t").iterdir()] == ["acme.yaml"], "also what comes later"
+    shutil.rmtree(root)
+    assert (source / "acme.yaml").exists(), "the end of a pod takes its volumes, not the folder"
+    with pytest.raises(MissingReferenceError, match="all files"):
+        fill_volumes((Volume("t", "ConfigMap", "t", items=(("a", "b"),)),), configs, tmp_path / "other")
 
 
 def test_a_volume_of_a_missing_key_is_named(tmp_path: Path) -> None:
