@@ -12,11 +12,14 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
 from shared import records
+from shared.edge_settings import RateSettings
 from shared.events.payloads import Options, Rejection
 from shared.jobs import views
 from shared.serving import front
+from shared.serving.edge import Edge
+from shared.serving.rates import Rates
 from tests.unit.front.api import TOKEN, Api
-from tests.unit.jobs.world import event_file
+from tests.unit.jobs.world import Counted, event_file
 
 DOCUMENT: dict[str, Any] = json.loads(front.document())
 
@@ -55,6 +58,40 @@ def test_what_is_served_is_the_document(api: Api) -> None:
     response = api.client.get("/openapi.json")
     assert (response.status_code, response.content_type) == (200, "application/json")
     assert response.get_json() == DOCUMENT
+
+
+def described(path: str, method: str, status: int) -> Any:
+    """The response object of an operation, references followed."""
+    response = DOCUMENT["paths"][path][method]["responses"][str(status)]
+    if "$ref" in response:
+        response = DOCUMENT["components"]["responses"][response["$ref"].rpartition("/")[2]]
+    return response
+
+
+def test_every_operation_takes_keys_and_tokens_and_says_who_is_refused(api: Api) -> None:
+    assert DOCUMENT["security"] == [{"key": []}, {"token": []}]
+    assert DOCUMENT["components"]["securitySchemes"]["token"]["bearerFormat"] == "JWT"
+    for path, operations in DOCUMENT["paths"].items():
+        for method in set(operations) - {"parameters"} if path.startswith("/v1/") else ():
+            assert "security" not in operations[method], "the document's own holds"
+            for status in (401, 403, 429):
+                assert described(path, method, status)["content"].keys() == {"application/problem+json"}
+
+
+def test_limits_are_told_as_described(tmp_path: Path) -> None:
+    api = Api(tmp_path, edge=Edge(rates=Rates(RateSettings(per_key=3, per_address=1), Counted())))
+    answers = [api.call("GET", "/v1/jobs"), api.send(), api.call("DELETE", "/v1/jobs/x"), api.call("GET", "/v1/jobs")]
+    answers += [api.client.get("/v1/jobs"), api.client.get("/v1/jobs")]
+    assert [answer.status_code for answer in answers] == [200, 202, 404, 429, 401, 429]
+    for answer in answers:
+        assert {"RateLimit", "RateLimit-Policy"} <= set(answer.headers.keys())
+        method = answer.request.method.lower()
+        if answer.status_code != 404:
+            headers = set(described("/v1/jobs", method, answer.status_code)["headers"])
+            assert {"RateLimit", "RateLimit-Policy"} <= headers
+            assert ("Retry-After" in answer.headers) == ("Retry-After" in headers)
+        else:
+            check("Problem", answer.get_json(force=True))
 
 
 def test_options_are_the_payloads(api: Api) -> None:
