@@ -40,7 +40,8 @@ def test_one_service_takes_the_place_of_three(before: Docs, after: Docs) -> None
     assert pod["initContainers"][0]["command"] == ["python", "model-warmup/main.py", *STAGES]
     for patched in yaml.safe_load((ROOT / "knative/base/every-service.yaml").read_text()):
         *_, holder, field = patched["path"].split("/")
-        given = patched["value"] in container[holder] if field == "-" else container[field] == patched["value"]
+        of = container if "/containers/0/" in patched["path"] else pod
+        given = patched["value"] in of[holder] if field == "-" else of[field] == patched["value"]
         assert given, "a Service of a component repeats what the base gives to all"
 
 

@@ -52,7 +52,7 @@ def test_cold_05_a_job_ends_before_the_services_timeout_and_that_before_the_trig
     overlay: str, components: tuple[str, ...]
 ) -> None:
     docs, templates = rendered(overlay, *components), services(overlay, components)
-    (config,) = of_kind(docs, "ConfigMap").values()
+    config = of_kind(docs, "ConfigMap")["wakeswap"]
     deadline = int(config["data"]["WAKESWAP_TIMEOUT_SECONDS"])
     for name, template in templates.items():
         assert deadline < response_start(template["spec"]) <= template["spec"]["timeoutSeconds"] < MOST, name
