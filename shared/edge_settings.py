@@ -13,7 +13,8 @@ from shared.variables import env, guarded_url, rate_store, shared_secret, text, 
 
 @dataclass(frozen=True)
 class JwtSettings:
-    """Tokens (JWT) that the HTTP API takes beside API keys. Issuer, audience and one source of keys turn them on."""
+    """Tokens (JWT). The HTTP API takes them beside API keys once issuer, audience and one source of keys are set
+    (docs/edge.md)."""
 
     issuer: str = env("WAKESWAP_JWT_ISSUER", text, "")
     """What a token's `iss` must be, to the letter. Empty: no tokens are taken."""
@@ -32,8 +33,8 @@ class JwtSettings:
 
 @dataclass(frozen=True)
 class RateSettings:
-    """How often the HTTP API may be asked: requests within any minute. 0: no limit. Health, metrics, /wake and events
-    from the broker are never limited."""
+    """Rate limits. Requests to the HTTP API within any minute; 0: no limit. Health, metrics, /wake and events from the
+    broker are never limited (docs/edge.md)."""
 
     per_key: int = env("WAKESWAP_RATE_PER_KEY", whole(0, 10**6), 1200)
     """Requests a minute with one API key, or of one subject's tokens."""
