@@ -45,7 +45,7 @@ class Machine:
         self._log = folder / "platform.log"
         docs: list[dict[str, Any]] = json.loads(json.dumps(render("local")))
         for doc in docs:
-            if doc["kind"] == "ConfigMap":
+            if doc["kind"] == "ConfigMap" and doc["metadata"]["name"] == "wakeswap":
                 doc["data"]["WAKESWAP_MODEL_CACHE"] = str(models)
                 doc["data"]["WAKESWAP_TENANTS"] = json.dumps(tenants or {"demo": {}})
         for change in changes:
