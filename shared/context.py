@@ -34,6 +34,14 @@ class Models(Protocol):
         """SHA-256 over the digests of the files that a model is loaded from: one name for exactly these weights."""
         ...
 
+    def embedded(self, name: str) -> bool:
+        """Whether a swapper is a method of this product, without a network: it draws its own masks."""
+        ...
+
+    def provider(self, name: str) -> str:
+        """Where a model runs, which is loaded if need be: `cpu`, `cuda` or `tensorrt`."""
+        ...
+
     def permit(self, name: str, role: str) -> None:
         """Refuse a model that `get` would refuse for its name, its role or the tenant's licences. Loads nothing."""
         ...

@@ -13,8 +13,8 @@ from shared.vision.geometry import five_points
 from shared.vision.protocols import Embedder, Floats, FoundFace
 from shared.vision.recent import Recent
 
-_REFERENCES: Recent[tuple[str, str, str], Floats] = Recent(64)
-"""Vectors by tenant, recogniser and digest of the picture: a batch names the same person a hundred times."""
+_REFERENCES: Recent[tuple[str, str, str, str], Floats] = Recent(64)
+"""Vectors by tenant, its model tag, recogniser and digest of the picture: a batch names one person a hundred times."""
 
 
 class Picker:
@@ -49,7 +49,9 @@ class Picker:
             vector: Floats = _vectors(embedder, seen, [choose_reference(seen.faces)])[0]
             return vector
 
-        return _REFERENCES.get((ctx.tenant.name, ctx.models.chosen("embedder"), ref.digest), measure)
+        return _REFERENCES.get(
+            (ctx.tenant.name, ctx.tenant.policy.model_tag, ctx.models.chosen("embedder"), ref.digest), measure
+        )
 
 
 def _vectors(embedder: Embedder, seen: Seen, faces: Sequence[FoundFace]) -> Floats:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from shared.context import Context
 from shared.events.payloads import Faces
-from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
+from shared.isolated.decode import decode
 from shared.vision.measured import Measured
 from shared.vision.protocols import Identity, SourceFace, Swapper
 from shared.vision.recent import Recent
 
 _KEPT: Recent[tuple[str, ...], Identity] = Recent(8)
-"""By tenant, model and, for each source, the digests of its picture and of the face in it. The largest identities,
-textures of the embedded swapper, take 5 MB."""
+"""By tenant, its model tag, model and, for each source, the digests of its picture and of the face in it. The largest
+identities, textures of the embedded swapper, take 5 MB."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Identities:
         return [self._made(everyone)] * len(event.target_faces)
 
     def _made(self, indices: tuple[int, ...]) -> Identity:
-        key = (self.ctx.tenant.name, self.event.request.options.swapper, *map(self._digest, indices))
+        tenant = self.ctx.tenant
+        key = (tenant.name, tenant.policy.model_tag, self.event.request.options.swapper, *map(self._digest, indices))
         return _KEPT.get(key, lambda: self.swapper.prepare([self._source(index) for index in indices]))
 
     def _digest(self, index: int) -> str:

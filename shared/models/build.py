@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shared.models import catalog
-from shared.models.cache import ModelCache
+from shared.models import catalog, owners
+from shared.models.cache import TAGS, ModelCache
 from shared.models.catalog import Catalog
 from shared.models.choice import TenantModels
 from shared.models.derived import DerivedGraphs
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from shared.context import Models
     from shared.models.registry import ModelRegistry
     from shared.models.residents import Meter
+    from shared.models.versions import Versions
     from shared.tenancy.tenant import Policy
     from shared.vision.runtime import Runtime
 
@@ -44,16 +45,31 @@ def chosen(settings: ModelSettings) -> Catalog:
     return found.without(without)
 
 
-def cache(settings: ModelSettings, *, refresh: bool = False, tenant: str = "") -> ModelCache:
-    """`refresh`: ask the bucket what a channel stands for now; `tenant`: whose own models may be used too."""
+def cache(settings: ModelSettings, *, refresh: bool = False, tenant: str = "", tag: str = "") -> ModelCache:
+    """`refresh`: ask the bucket what a channel stands for now; `tenant`: whose own models come before the common ones;
+    `tag`: version or channel that comes before the installation's."""
     bucket = open_store(settings.bucket) if settings.bucket else None
     lock = Path(settings.lock) if settings.lock else None
-    return ModelCache(settings.cache, bucket, lock, tag=settings.tag, refresh=refresh, tenant=tenant)
+    tag = tag or settings.tag
+    return ModelCache(settings.cache, bucket, lock, tag=tag, otherwise=settings.tag, tenant=tenant, refresh=refresh)
 
 
-def tenant_view(registry: Models, settings: ModelSettings, policy: Policy) -> Models:
-    """The registry as jobs of a tenant with this policy may use it."""
-    return TenantModels(registry, chosen(settings), policy)
+def versions(registry: ModelRegistry, settings: ModelSettings) -> Versions:
+    """The registry as the jobs of each tenant use it. Without a bucket there is one version, for all."""
+    from shared.models.versions import Choice, Versions  # with the registry, which needs numpy
+
+    def of_choice(choice: Choice) -> ModelCache:
+        return cache(settings, tenant=choice.owner, tag=choice.tag)
+
+    def noted() -> owners.Owners | None:
+        return owners.noted(settings.cache / TAGS)
+
+    return Versions(registry, settings.tag, noted, of_choice if settings.bucket else None)
+
+
+def tenant_view(models: Models, settings: ModelSettings, policy: Policy) -> Models:
+    """The models as jobs of a tenant with this policy may use them."""
+    return TenantModels(models, chosen(settings), policy)
 
 
 def registry(settings: ModelSettings, meter: Meter | None = None) -> ModelRegistry:

@@ -33,7 +33,7 @@ from shared.models.partial import room
 from shared.models.progress import Progress, Step, silent
 from shared.models.receiving import LIMIT, disk_errors, measure, sync_folder
 from shared.models.spec import FileSet
-from shared.models.tags import Tags
+from shared.models.tags import S, Tags
 from shared.models.uses import Uses
 from shared.storage.protocol import ObjectStore
 
@@ -53,20 +53,31 @@ class ModelCache:
         lock: Path | None = None,
         *,
         tag: str = "",
+        otherwise: str = "",
         tenant: str = "",
         refresh: bool = False,
     ) -> None:
         """`lock`: where digests that the catalogue lacks are pinned; by default beside `root`.
 
-        `tag`: channel or version of the bucket's models, asked for anew with `refresh`; `tenant`: whose own models
-        may be used beside the common ones.
+        `tag`: channel or version of the bucket's models, asked for anew with `refresh`; `otherwise`: another one, for
+        models that do not have it; `tenant`: whose own models come before the common ones.
         """
         self.root = root
         self.lock = LockFile(lock or root.with_name(NAME))
         self._bucket = ModelBucket(bucket, tenant) if bucket else None
-        self._tags = Tags(root / TAGS, self._bucket, tag, tenant, refresh=refresh)
+        other = (
+            Tags(root / TAGS, self._bucket, otherwise, tenant, refresh=refresh) if otherwise not in ("", tag) else None
+        )
+        self._tags = Tags(root / TAGS, self._bucket, tag, tenant, refresh=refresh, otherwise=other)
         self._uses = Uses(root / LOCKS)
         self._evictor = Evictor(root, root / PARTIAL, root / LOCKS, root / STAGING / TRASH, self._uses)
+
+    def chosen(self, files: S) -> S:
+        """The set in the version that this cache uses; the bucket is asked for it once, where the node has no note.
+
+        Raises ModelInvalidError, ModelAccessDeniedError, ModelError.
+        """
+        return self._tags.chosen(files, ask=True)
 
     def find(self, files: FileSet) -> Mapping[str, Path] | None:
         """Paths by part when the set is complete; costs a small read and a stat a file, and asks nobody."""

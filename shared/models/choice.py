@@ -42,6 +42,14 @@ class TenantModels:
         """As the registry does."""
         return self._registry.digest(name)
 
+    def embedded(self, name: str) -> bool:
+        """As the registry does."""
+        return self._registry.embedded(name)
+
+    def provider(self, name: str) -> str:
+        """As the registry does."""
+        return self._registry.provider(name)
+
     def warm(self, *names: str) -> None:
         """As the registry does."""
         self._registry.warm(*names)

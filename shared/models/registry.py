@@ -1,12 +1,14 @@
 """From a name to a loaded adapter: imported when first asked for, loaded once however many threads ask.
 
-What a stage warms stays in memory; what jobs ask for beside it goes again when the budget needs its room.
+What a stage warms stays in memory; what jobs ask for beside it goes again when the budget needs its room. Two versions
+of a model lie side by side; whoever is given the same bytes shares the memory, whichever way they came.
 Knows the catalogue, the cache and the runtime that adapters are given; knows no adapter and no runtime by itself.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,14 +34,27 @@ class ModelRegistry:
     """The `shared.context.Models` of one process. Any number of threads may use it."""
 
     def __init__(
-        self, catalog: Catalog, cache: ModelCache, runtime: Runtime, *, budget: int = 0, meter: Meter | None = None
+        self,
+        catalog: Catalog,
+        cache: ModelCache,
+        runtime: Runtime,
+        *,
+        budget: int = 0,
+        meter: Meter | None = None,
+        residents: Residents | None = None,
     ) -> None:
-        """`budget`: bytes of model files in memory at once, 0 for no limit."""
+        """`budget`: bytes of model files in memory at once, 0 for no limit; `residents`: those of another registry."""
         self._catalog = catalog
         self._cache = cache
         self._runtime = runtime
         self._meter = meter or Unmetered()
-        self.residents = Residents(budget, self._meter, lambda name: cache.release(catalog.model(name)))
+        self.residents = residents or Residents(budget, self._meter)
+        self._held: set[str] = set()
+        self._holding = threading.Lock()
+
+    def through(self, cache: ModelCache) -> ModelRegistry:
+        """The same models in the versions that `cache` chooses, in the same memory and under the same budget."""
+        return ModelRegistry(self._catalog, cache, self._runtime, meter=self._meter, residents=self.residents)
 
     def get(self, name: str, protocol: type[A]) -> A:
         """The adapter of the model, or of the role's model, called `name`.
@@ -48,7 +63,7 @@ class ModelRegistry:
         (the files cannot be had or loaded), ConfigError (the catalogue names no adapter). A failure is not kept.
         """
         spec = self._catalog.model(name)
-        adapter = self._loaded(spec)
+        adapter = self._loaded(name)
         lacking = sorted(member for member in _members(protocol) if not hasattr(adapter, member))
         if lacking:
             raise ModelNotFoundError(f"{spec.name!r} is a {spec.role}, no {protocol.__name__}: no {lacking[0]}().")
@@ -70,24 +85,53 @@ class ModelRegistry:
 
     def warm(self, *names: str) -> None:
         """Load these in parallel and run one sample through each. Raises the first error in the order of `names`."""
-        specs = [self._catalog.model(name) for name in names]
-        if not specs:
+        if not names:
             return
-        with ThreadPoolExecutor(len(specs), thread_name_prefix="warm") as threads:
-            for done in [threads.submit(self._warm, spec) for spec in specs]:
+        with ThreadPoolExecutor(len(names), thread_name_prefix="warm") as threads:
+            for done in [threads.submit(self._warm, name) for name in names]:
                 done.result()
 
-    def _warm(self, spec: ModelSpec) -> None:
-        adapter = self._loaded(spec)
-        slot = self.residents.slot(spec.name)
+    def embedded(self, name: str) -> bool:
+        """Whether it has no files. Raises ModelNotFoundError."""
+        return not self._catalog.model(name).files
+
+    def provider(self, name: str) -> str:
+        """Where the model runs, which is loaded if need be: `cpu`, `cuda`, `tensorrt`. Raises as `get` does."""
+        self._loaded(name)
+        return self._slot(self._version(name)).provider
+
+    def _warm(self, name: str) -> None:
+        adapter = self._loaded(name)
+        slot = self._slot(self._version(name))
         with slot.lock:
             slot.pinned = True
             if not slot.warm:
                 adapter.warm()
                 slot.warm = True
 
-    def _loaded(self, spec: ModelSpec) -> Adapter:
-        slot = self.residents.slot(spec.name)
+    def _version(self, name: str) -> ModelSpec:
+        return self._cache.chosen(self._catalog.model(name))
+
+    def _slot(self, spec: ModelSpec) -> Slot:
+        return self.residents.slot(spec.name, self._identity(spec))
+
+    def _identity(self, spec: ModelSpec) -> str:
+        """By the digests of its files and of all that it uses.
+
+        Whoever names a digest has not got the bytes yet: a tenant's own version counts only once its files were had
+        through this very cache, or its name would open the memory of another tenant who has them.
+        """
+        if spec.owner:
+            with self._holding:
+                if spec.folder not in self._held:
+                    self._cache.ensure(spec)
+                    self._cache.release(spec)
+                    self._held.add(spec.folder)
+        return " ".join([spec.digest, *(self._identity(self._version(name)) for name in spec.uses.values())])
+
+    def _loaded(self, name: str) -> Adapter:
+        spec = self._version(name)
+        slot = self._slot(spec)
         with slot.lock:
             adapter = slot.adapter
             if adapter is None:
@@ -100,14 +144,16 @@ class ModelRegistry:
 
     def _load(self, spec: ModelSpec, slot: Slot) -> Adapter:
         started = time.monotonic()
-        family = _family(spec)
-        used = {part: self._loaded(self._catalog.model(name)) for part, name in spec.uses.items()}
+        family, runtime = _family(spec), self._runtime.apart()
+        used = {part: self._loaded(name) for part, name in spec.uses.items()}
         files = self._cache.ensure(spec)
         with self.residents.taking(slot, sum(path.stat().st_size for path in files.values())):
-            adapter = family(ModelAssets(spec.name, files, spec.parameters, used), self._runtime)
+            adapter = family(ModelAssets(spec.name, files, spec.parameters, used), runtime)
+        slot.release, slot.provider = lambda: self._cache.release(spec), runtime.provider
         seconds = time.monotonic() - started
-        self._meter.observe("model_load", seconds, model=spec.name)
-        log.info("model loaded", extra={"model": spec.name, "seconds": round(seconds, 3)})
+        self._meter.observe("model_load", seconds, model=spec.name, provider=slot.provider)
+        facts = {"model": spec.name, "version": spec.digest[:16], "seconds": round(seconds, 3)}
+        log.info("model loaded", extra={**facts, "provider": slot.provider})
         return adapter
 
 

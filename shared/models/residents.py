@@ -39,11 +39,15 @@ class Unmetered:
     def gauge(self, name: str, value: float, **labels: str) -> None: ...
 
 
+def _nothing() -> None: ...
+
+
 @dataclass
 class Slot:
-    """One model's place. Whoever loads, warms or drops it holds the lock."""
+    """The place of one version of a model. Whoever loads, warms or drops it holds the lock."""
 
     name: str
+    """The model's; several versions share it."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     adapter: Adapter | None = None
     warm: bool = False
@@ -52,23 +56,27 @@ class Slot:
     """Bytes of its files."""
     used: float = 0.0
     """Monotonic time at which it was last asked for."""
+    provider: str = ""
+    """Where it runs: `cpu`, `cuda` or `tensorrt`."""
+    release: Callable[[], None] = _nothing
+    """Lets go of its files; called when it was dropped."""
 
 
 class Residents:
     """Any number of threads may use it."""
 
-    def __init__(self, budget: int, meter: Meter, released: Callable[[str], None]) -> None:
-        """`budget`: bytes, 0 for no limit; `released` is told the name of each model that was dropped."""
+    def __init__(self, budget: int, meter: Meter) -> None:
+        """`budget`: bytes, 0 for no limit."""
         self._budget = budget
         self._meter = meter
-        self._released = released
         self._slots: dict[str, Slot] = {}
         self._lock = threading.Lock()
         self._room = threading.Lock()
 
-    def slot(self, name: str) -> Slot:
+    def slot(self, name: str, version: str) -> Slot:
+        """`version`: a text that is another one when anything is that the adapter is made from."""
         with self._lock:
-            slot = self._slots.setdefault(name, Slot(name))
+            slot = self._slots.setdefault(f"{name} {version}", Slot(name))
         slot.used = time.monotonic()
         return slot
 
@@ -101,6 +109,7 @@ class Residents:
         return sum(slot.size for slot in self._all())
 
     def names(self) -> list[str]:
+        """Of the models in memory, once for each version."""
         return sorted(slot.name for slot in self._all() if slot.adapter is not None)
 
     def tell(self) -> None:
@@ -132,7 +141,7 @@ class Residents:
             slot.lock.release()
         self._meter.count("models_dropped", model=slot.name)
         log.info("model dropped", extra={"model": slot.name, "bytes": freed})
-        self._released(slot.name)
+        slot.release()
         return freed
 
 

@@ -30,17 +30,27 @@ log = logging.getLogger(__name__)
 class Tags:
     """Of one process: what it was once given stays, whatever is promoted meanwhile."""
 
-    def __init__(self, folder: Path, bucket: ModelBucket | None, tag: str, tenant: str, *, refresh: bool) -> None:
-        """`refresh`: ask the bucket although the node has a copy of a channel."""
+    def __init__(
+        self,
+        folder: Path,
+        bucket: ModelBucket | None,
+        tag: str,
+        tenant: str,
+        *,
+        refresh: bool,
+        otherwise: Tags | None = None,
+    ) -> None:
+        """`refresh`: ask the bucket although the node has a copy of a channel; `otherwise`: for what lacks the tag."""
         self._folder = folder / index.plain(tag, "model tag") if tag else folder
         self._bucket = bucket if tag else None
         self._tag = tag
         self._tenant = tenant
         self._refresh = refresh
+        self._otherwise = otherwise
         self._known: dict[str, Index | None] = {}
 
     def chosen(self, files: S, *, ask: bool) -> S:
-        """`files` in the version of the tag; as they are when the bucket has none of it.
+        """`files` in the version of the tag, or of the one that stands in for it; else as they are.
 
         `ask`: whether the bucket may be asked. Raises ModelInvalidError, ModelAccessDeniedError, ModelError.
         """
@@ -53,7 +63,9 @@ class Tags:
             elif ask:
                 self._known[files.name] = self._asked(self._bucket, files.name, copy)
         found = self._known.get(files.name)
-        return cast(S, found.apply(files)) if found else files
+        if found:
+            return cast(S, found.apply(files))
+        return self._otherwise.chosen(files, ask=ask) if self._otherwise else files
 
     def _asked(self, bucket: ModelBucket, name: str, copy: tuple[Index | None, bool] | None) -> Index | None:
         try:

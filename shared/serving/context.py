@@ -20,16 +20,18 @@ from shared.storage.protocol import ObjectStore
 from shared.storage.scoped import TenantStore
 from shared.telemetry.logs import Log
 from shared.tenancy.directory import Directory
-from shared.tenancy.tenant import Policy, Tenant
+from shared.tenancy.tenant import Tenant
 
 if TYPE_CHECKING:
+    from shared.models.registry import ModelRegistry
     from shared.models.residents import Meter
+    from shared.models.versions import Versions
 
 A = TypeVar("A")
-
-
 _LOOK_SECONDS = 0.2
 """Between two looks at whether the process has to end."""
+
+
 @dataclass(frozen=True)
 class EventDeadline:
     """When this event must be done: its own time is up, or the process has to end."""
@@ -100,7 +102,8 @@ class LazyModels:
         """`meter`: told of loads, hits and what is in memory."""
         self._settings = settings
         self._meter = meter
-        self._made: Models | None = None
+        self._made: ModelRegistry | None = None
+        self._versions: Versions | None = None
         self._making = threading.Lock()
 
     def get(self, name: str, protocol: type[A]) -> A:
@@ -118,13 +121,22 @@ class LazyModels:
     def warm(self, *names: str) -> None:
         self._registry().warm(*names)
 
-    def under(self, policy: Policy) -> Models:
-        """The same registry as a job of a tenant with this policy may use it."""
+    def embedded(self, name: str) -> bool:
+        return self._registry().embedded(name)
+
+    def provider(self, name: str) -> str:
+        return self._registry().provider(name)
+
+    def under(self, tenant: Tenant) -> Models:
+        """The same models as a job of this tenant may use them, in the versions that are its own."""
         from shared.models import build
 
-        return build.tenant_view(self._registry(), self._settings, policy)
+        registry = self._registry()
+        with self._making:
+            self._versions = self._versions or build.versions(registry, self._settings)
+        return build.tenant_view(self._versions.of(tenant), self._settings, tenant.policy)
 
-    def _registry(self) -> Models:
+    def _registry(self) -> ModelRegistry:
         with self._making:
             if self._made is None:
                 from shared.models import build
@@ -135,22 +147,29 @@ class LazyModels:
 
 @dataclass(frozen=True)
 class JobModels:
-    """The registry in one event's context: what a job asks for by name is held against its tenant's policy."""
+    """The registry in one event's context: in its tenant's versions, and what a job asks for by name held against its
+    tenant's policy."""
 
     models: LazyModels
-    policy: Policy
+    tenant: Tenant
 
     def get(self, name: str, protocol: type[A]) -> A:
-        return self.models.under(self.policy).get(name, protocol)
+        return self.models.under(self.tenant).get(name, protocol)
 
     def chosen(self, role: str) -> str:
         return self.models.chosen(role)
 
     def digest(self, name: str) -> str:
-        return self.models.digest(name)
+        return self.models.under(self.tenant).digest(name)
+
+    def embedded(self, name: str) -> bool:
+        return self.models.embedded(name)
+
+    def provider(self, name: str) -> str:
+        return self.models.under(self.tenant).provider(name)
 
     def permit(self, name: str, role: str) -> None:
-        self.models.under(self.policy).permit(name, role)
+        self.models.under(self.tenant).permit(name, role)
 
     def warm(self, *names: str) -> None:
         self.models.warm(*names)

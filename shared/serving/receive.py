@@ -188,7 +188,7 @@ class Receiver:
         services, tenant = self.services, delivery.tenant
         return EventContext(
             storage=TenantStore(services.store, tenant.name, delivery.payload.job, services.stage.name),
-            models=JobModels(services.models, tenant.policy),
+            models=JobModels(services.models, tenant),
             tenant=tenant,
             log=stage_log(services.stage.name),
             metrics=services.metrics,

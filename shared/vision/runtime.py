@@ -6,6 +6,7 @@ do not survive one. Knows the error tree and nothing of any model.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ _SMALLEST_WEIGHT = 1024
 
 log = logging.getLogger(__name__)
 
+_CPU_NAME = "cpu"
 _CPU = "CPUExecutionProvider"
 _CUDA = "CUDAExecutionProvider"
 _TENSORRT = "TensorrtExecutionProvider"
@@ -89,6 +91,18 @@ class Runtime:
         self._graphs = graphs
         self._lock = threading.Lock()
         self._opencv_follows = False
+        self._providers_got: set[str] = set()
+
+    def apart(self) -> Runtime:
+        """The same with a `provider` of its own, for one of several users."""
+        other = copy.copy(self)
+        other._providers_got = set()
+        return other
+
+    @property
+    def provider(self) -> str:
+        """Where the sessions that were made here run: `tensorrt`, `cuda`, or `cpu` when one does, or there is none."""
+        return min(self._providers_got, default=_CPU_NAME)
 
     def session(self, path: Path, *, threads: int | None = None) -> Session:
         """Load one .onnx file.
@@ -111,7 +125,9 @@ class Runtime:
                 raise ModelNotFoundError(f"No model file {path.name}") from error
             raise load_error(path, error) from error
         self._check_provider(session.get_providers()[0])
-        return Session(session, path, errors, ort.OrtValue)
+        made = Session(session, path, errors, ort.OrtValue)
+        self._providers_got.add(made.provider)
+        return made
 
     def batches(self, session: Session) -> Batches:
         """The session for any number of rows, run in batches that the memory budget allows."""
