@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pytest
 from werkzeug.test import TestResponse
 
+from functions.moderate.asked import permit
 from shared.events.codec import decode
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Faces, Job, Options
 from shared.models import catalog
 from shared.models.cache import ModelCache
+from shared.models.choice import TenantModels
+from shared.models.registry import ModelRegistry
+from shared.rejections import ModelForbiddenError
 from shared.storage import keys
+from shared.tenancy.tenant import Policy
+from shared.vision.runtime import Runtime
 from tests.unit.serving.support import JOB, PICTURE, App, event, until
 
 FACE = Face(0, 0, 10, 10, 1.0)
@@ -69,6 +78,47 @@ def test_the_first_stage_refuses_before_a_picture_is_read(
     assert (said["code"], said["status"]) == (code, 422)
     assert isinstance(said["context"], dict)
     assert said["context"]["model"] == next(iter(asked.values()))
+
+
+@pytest.mark.parametrize(
+    ("asked", "forbidden"),
+    [
+        ({"swapper": "inswapper_128", "masks": ("box", "region")}, "bisenet_resnet_34"),
+        ({"swapper": "inswapper_128", "masks": ("occlusion",)}, "xseg_1"),
+        ({"swapper": "inswapper_128"}, ""),
+        ({"swapper": "mesh", "masks": ("occlusion", "region")}, ""),
+    ],
+)
+def test_the_first_stage_refuses_the_models_behind_a_learned_swappers_masks(
+    tmp_path: Path, asked: dict[str, Any], forbidden: str
+) -> None:
+    """Where an operator has chosen maskers whose terms are not known."""
+    known = catalog.default()
+    unclear = {name: replace(known.models[name], commercial="unknown") for name in ("xseg_1", "bisenet_resnet_34")}
+    known = replace(known, models={**known.models, **unclear})
+    models = TenantModels(ModelRegistry(known, ModelCache(tmp_path), Runtime()), known, Policy(licences="research"))
+    if not forbidden:
+        permit(Options(**asked), models)
+        return
+    with pytest.raises(ModelForbiddenError) as caught:
+        permit(Options(**asked), models)
+    assert caught.value.context["model"] == forbidden
+
+
+def test_the_embedded_swappers_masks_need_no_model(moderate: App) -> None:
+    job = f"{JOB}-mesh-masks"
+    picture = replace(PICTURE, key=keys.inbox("demo", "gone.png"))
+    wanted = Job(job, (picture,), picture, Options(masks=("occlusion", "region")))
+    said = rejection(moderate.deliver(event(wanted, stage="intake", event_id=job, tenant="demo")), "moderate")
+    assert said["code"] == "object_gone"
+
+
+def test_what_the_catalogue_calls_embedded_takes_no_maskers() -> None:
+    swappers = [spec for spec in catalog.default().models.values() if spec.role == "swapper"]
+    assert len(swappers) > 5
+    for spec in swappers:
+        module, _, name = spec.adapter.partition(":")
+        assert getattr(import_module(module), name).takes_maskers == bool(spec.files), spec.name
 
 
 def test_the_first_stage_passes_what_the_tenant_may_use(moderate: App) -> None:
