@@ -7,6 +7,7 @@ never decides it. Knows the Event, the codec and the payloads.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from shared.errors import InvalidCloudEventError
@@ -51,6 +52,20 @@ def reply(stage: str, cause: Event, payload: Payload, *, part: int = 0, tracepar
     return _event(stage, cause, payload, extensions, part)
 
 
+def again(cause: Event, reason: str) -> Event:
+    """`cause` once more, as another event: `reason` decides its id, so the same reason gives the same one.
+
+    Without a proof, which was that of the old id.
+    """
+    extensions = {name: value for name, value in cause.extensions.items() if name in (*_COPIED, "partitionkey")}
+    return replace(cause, id=reply_id(reason, cause, "again"), time=_now(), extensions=extensions)
+
+
+def _now() -> str:
+    """RFC 3339, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _enhance(options: Options) -> str:
     """What the Triggers of the enhance stage, and of the one after it, look for; absent when it is not asked for."""
     return "true" if options.enhancer or options.upscaler else ""
@@ -63,7 +78,7 @@ def _event(stage: str, cause: Event, payload: Payload, extensions: Mapping[str, 
         source=source_of(stage),
         type=type_of(stage, payload.outcome),
         subject=payload.job,
-        time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        time=_now(),
         datacontenttype=JSON,
         extensions={**present, "partitionkey": payload.job},
         data=from_payload(payload),

@@ -13,15 +13,18 @@ from shared.errors import JsonValue, NotFoundError, ObjectNotFoundError, Request
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Job, ObjectRef, Size
 from shared.jobs import line
+from shared.jobs import decisions, holds
+from shared.jobs.decisions import Decision
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.rejections import InvalidKeyError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 
-WAITING, QUEUED, RUNNING, SUCCEEDED, REJECTED, FAILED, CANCELLED_STATUS = STATUSES = (
+WAITING, QUEUED, RUNNING, IN_REVIEW, SUCCEEDED, REJECTED, FAILED, CANCELLED_STATUS = STATUSES = (
     "waiting",
     "queued",
     "running",
+    "in_review",
     "succeeded",
     "rejected",
     "failed",
@@ -76,6 +79,8 @@ class JobView:
     """None for uploads that were refused before they became a job, and when the record is damaged."""
     stages: tuple[StageView, ...]
     outcome: Outcome | None
+    moderation: Mapping[str, tuple[Decision, ...]] = field(default_factory=dict)
+    """By stage; in a listing left out."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,11 @@ class _Fault:
     context: dict[str, JsonValue] = field(default_factory=dict)
 
 
-def view(store: ObjectStore, tenant: str, job_id: str) -> JobView:
-    """Raises NotFoundError, the same for a foreign, a missing and a malformed id."""
+def view(store: ObjectStore, tenant: str, job_id: str, *, brief: bool = False) -> JobView:
+    """Raises NotFoundError, the same for a foreign, a missing and a malformed id.
+
+    `brief`: as in a listing, without what costs more reads.
+    """
     try:
         folder = keys.job(tenant, job_id)
     except InvalidKeyError:
@@ -130,11 +138,12 @@ def view(store: ObjectStore, tenant: str, job_id: str) -> JobView:
         raise NotFoundError
     works = [(name, _read(store, folder + name, _Work)) for name in names if _is_work(name)]
     stages = [StageView(name.partition("/")[0], w.started, w.finished, w.woke) for name, w in works if w is not None]
-    status = CANCELLED_STATUS if CANCELLED in names else _status(outcome, stages)
+    status = CANCELLED_STATUS if CANCELLED in names else _status(outcome, stages, names)
     if status == QUEUED and job is not None and line.is_waiting(store, tenant, job.job):
         status = WAITING
     in_order = tuple(sorted(stages, key=lambda entry: entry.started))
-    return JobView(job_id, status, job.job if job else None, in_order, outcome)
+    moderation = {} if brief else decisions.of_job(store, tenant, job_id)
+    return JobView(job_id, status, job.job if job else None, in_order, outcome, moderation)
 
 
 def read_outcome(store: ObjectStore, tenant: str, job_id: str) -> Outcome | None:
@@ -179,7 +188,7 @@ def listing(store: ObjectStore, tenant: str, *, status: str = "", limit: int = 2
     views = []
     for prefix in page.prefixes:
         try:
-            views.append(view(store, tenant, prefix.rstrip("/").rpartition("/")[2]))
+            views.append(view(store, tenant, prefix.rstrip("/").rpartition("/")[2], brief=True))
         except NotFoundError:
             continue  # a folder whose job was not accepted in the end
     return Listing(tuple(entry for entry in views if not status or entry.status == status), page.cursor)
@@ -190,9 +199,11 @@ def _is_work(name: str) -> bool:
     return bool(stage) and rest.startswith("work.") and rest.endswith(".json")
 
 
-def _status(outcome: Outcome | None, stages: list[StageView]) -> str:
+def _status(outcome: Outcome | None, stages: list[StageView], names: list[str]) -> str:
     if outcome is not None:
         return outcome.status
+    if holds.waiting(names):
+        return IN_REVIEW
     return RUNNING if stages else QUEUED
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from shared import records
 from shared.errors import JsonValue
+from shared.jobs.decisions import NSFW, Decision
 from shared.jobs.records import timestamp
 from shared.jobs.views import CANCELLED_STATUS, FAILED, REJECTED, JobView, Outcome, StageView
 from shared.serving.answers import PROBLEM, PROBLEM_TYPE, Reply
@@ -46,6 +47,8 @@ def job(view: JobView) -> JsonValue:
         fields["priority"] = view.job.priority
         fields["options"] = records.write(view.job.options)
     fields["stages"] = [_stage(entry) for entry in view.stages]
+    if view.moderation:
+        fields["moderation"] = [_decision(stage, one) for stage, made in view.moderation.items() for one in made]
     if view.outcome is not None and view.status != CANCELLED_STATUS:
         fields |= _outcome(view.id, view.outcome)
     return fields
@@ -62,6 +65,12 @@ def _stage(entry: StageView) -> JsonValue:
         fields["finished"] = timestamp(entry.finished)
         fields["work_seconds"] = round(entry.finished - entry.started, 3)
     return fields
+
+
+def _decision(stage: str, one: Decision) -> JsonValue:
+    fields: dict[str, JsonValue] = {"stage": stage, "picture": one.picture, "check": one.check, "action": one.action}
+    fields |= {"model": one.model, "model_digest": one.digest, "score": one.score}
+    return fields | ({"threshold": one.threshold} if one.check == NSFW else {"words": [*one.words]})
 
 
 def _outcome(job_id: str, outcome: Outcome) -> dict[str, JsonValue]:

@@ -21,6 +21,8 @@ from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
 from shared.events.proof import EventKeys
 from shared.jobs.slots import Keeper
+from shared.jobs import holds
+from shared.jobs.records import timestamp
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
 from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels
 from shared.serving.idempotency import Beat, Ledger, nothing
@@ -180,9 +182,27 @@ class Receiver:
 
         try:
             return self.services.lifecycle.run(work)
+        except holds.ReviewNeededError as error:
+            log.info("held: a person has to look", extra={"code": error.code})
+            self._hold(delivery, error)
+            return None
         except RejectedError as error:
             log.info("rejected: %s", error, extra={"code": error.code})
             return Rejection(job, name, error.code, error.detail, error.status, error.context)
+
+    def _hold(self, delivery: Delivery, error: holds.ReviewNeededError) -> None:
+        services, checks = self.services, error.context["checks"]
+        holds.keep(
+            services.store,
+            holds.Hold(
+                tenant=delivery.tenant.name,
+                job=delivery.payload.job,
+                stage=services.stage.name,
+                checks=tuple(map(str, checks)) if isinstance(checks, list) else (),
+                since=timestamp(time.time()),
+                event=codec.encode_structured(delivery.event)[1].decode(),
+            ),
+        )
 
     def _context(self, delivery: Delivery) -> EventContext:
         services, tenant = self.services, delivery.tenant

@@ -5,6 +5,8 @@
     tenants/<tenant>/jobs/<job>/input/<name>         pictures sent over HTTP
     tenants/<tenant>/jobs/<job>/<stage>/<name>       what a stage makes
     tenants/<tenant>/jobs/<job>/<stage>/work.<digest>.json   one event's lease, then its stored reply
+    tenants/<tenant>/jobs/<job>/<stage>/decisions.json       what moderation decided about the stage's pictures
+    tenants/<tenant>/jobs/<job>/<stage>/hold.<digest>.json, review.<digest>.json   an event that waits for a person
     tenants/<tenant>/jobs/<job>/outcome.json         how the job ended, written once
     tenants/<tenant>/results/<name>                  finished pictures
     tenants/<tenant>/slots/usage.json                jobs under way and taken in, for the tenant's quota

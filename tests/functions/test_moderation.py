@@ -31,10 +31,11 @@ from shared.settings import ModelSettings
 from shared.tenancy.tenant import Policy, Tenant
 from shared.vision.protocols import Image
 from shared.vision.runtime import Runtime
-from tests.functions.chain import JOB, Chain, StageContext
+from tests.functions.chain import JOB, Chain, Parts, StageContext
 from tests.lettering import lettered, png
 from tests.standins.moderators import catalogue
 from tests.standins.tables import cache_over
+from tests.unit.serving.support import App, event, until
 
 DARK, BRIGHT = (np.full((120, 160, 3), level, np.uint8) for level in (40, 230))
 
@@ -49,7 +50,9 @@ class World:
         return replace(self.chain.context(stage), tenant=Tenant("demo", Policy(**policy)))  # type: ignore[arg-type]
 
     def job(self, source: Image = DARK, target: Image = DARK) -> Job:
-        refs = [self.chain.put(f"{name}.png", png(image), "image/png") for name, image in (("s", source), ("t", target))]
+        refs = [
+            self.chain.put(f"{name}.png", png(image), "image/png") for name, image in (("s", source), ("t", target))
+        ]
         return Job(JOB, (refs[0],), refs[1], Options(format="png"))
 
     def moderate(self, job: Job, **policy: object) -> Job:
@@ -71,9 +74,7 @@ class World:
 
 
 @pytest.fixture
-def make(
-    tmp_path: Path, model_cache: ModelCache, model_files: Callable[[str], object]
-) -> Callable[..., World]:
+def make(tmp_path: Path, model_cache: ModelCache, model_files: Callable[[str], object]) -> Callable[..., World]:
     def made(**settings: str) -> World:
         model_files("pp_ocr_v6_small")
         folder = tmp_path / f"tables{len(list(tmp_path.iterdir()))}"
@@ -257,3 +258,24 @@ def test_a_reference_picture_is_looked_at(world: World) -> None:
     with pytest.raises(ContentRefusedError) as refused:
         world.moderate(replace(job, reference=reference))
     assert refused.value.context["picture"] == "reference"
+
+
+@pytest.mark.slow
+def test_a_second_family_is_one_table_and_one_setting(
+    tmp_path: Path, model_cache: ModelCache, model_files: Callable[[str], object]
+) -> None:
+    """No code but the stand-in's own: the table is found by its folder, the model by its name."""
+    model_files("open_nsfw")
+    environ = {
+        "WAKESWAP_CATALOGUE": str(catalogue(tmp_path)),
+        "WAKESWAP_MODERATOR": "brightness",
+        "WAKESWAP_MODEL_CACHE": str(cache_over(tmp_path, model_cache).root),
+    }
+    app = App("moderate", tmp_path / "objects", package="functions", **environ)
+    until(app.is_ready, 60)
+    world = World(Chain(tmp_path / "objects", Parts(None, {})), ModelSettings())  # type: ignore[arg-type]
+    passed = app.deliver(event(world.job(), event_id="e-1"))
+    refused = app.deliver(event(world.job(target=BRIGHT), event_id="e-2"))
+    assert passed.headers["ce-type"] == "dev.wakeswap.moderate.completed.v1"
+    assert refused.headers["ce-type"] == "dev.wakeswap.moderate.rejected.v1"
+    assert {one.model for one in world.record("moderate")} == {"brightness"}

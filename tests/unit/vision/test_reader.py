@@ -125,7 +125,9 @@ def test_ctc_drops_blanks_and_repeats() -> None:
     assert decoded(chances[:1], known) == ("", 0.0)
 
 
-def test_a_graph_without_characters_is_refused(model_files: Callable[[str], Mapping[str, Path]], tmp_path: Path) -> None:
+def test_a_graph_without_characters_is_refused(
+    model_files: Callable[[str], Mapping[str, Path]], tmp_path: Path
+) -> None:
     with pytest.raises(ModelInvalidError):
         characters.convert(model_files("pp_ocr_v6_small")["detector"], tmp_path / "characters.txt")
     assert not (tmp_path / "characters.txt").exists()
