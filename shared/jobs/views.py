@@ -12,8 +12,7 @@ from shared import records
 from shared.errors import JsonValue, NotFoundError, ObjectNotFoundError, RequestError
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Job, ObjectRef, Size
-from shared.jobs import line
-from shared.jobs import decisions, holds
+from shared.jobs import decisions, holds, line
 from shared.jobs.decisions import Decision
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.rejections import InvalidKeyError

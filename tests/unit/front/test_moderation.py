@@ -36,8 +36,14 @@ def test_decisions_are_shown_with_model_and_score_and_without_boxes(api: Api) ->
     ]
     first, second, _ = body["moderation"]
     assert first == {
-        **{"stage": "moderate", "picture": "target", "check": "nsfw", "action": "blur"},
-        **{"model": "open_nsfw", "model_digest": "a" * 64, "score": 0.91, "threshold": 0.8},
+        "stage": "moderate",
+        "picture": "target",
+        "check": "nsfw",
+        "action": "blur",
+        "model": "open_nsfw",
+        "model_digest": "a" * 64,
+        "score": 0.91,
+        "threshold": 0.8,
     }
     assert second["words"] == [3]
     assert "boxes" not in second

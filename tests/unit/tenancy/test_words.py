@@ -19,8 +19,8 @@ def hit(text: str, word: str) -> bool:
         ("bad!", "bad"),
         ("(bad)", "bad"),
         ("STRASSE", "straße"),
-        ("ﬁlth", "filth"),  # a ligature
-        ("ｂａｄ", "bad"),  # full width
+        ("\ufb01lth", "filth"),  # a ligature
+        ("\uff42\uff41\uff44", "bad"),  # full width
         ("ИДИОТ", "идиот"),
         ("b4d", "bad"),
         ("he11o he110", "hello"),
