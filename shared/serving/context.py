@@ -74,25 +74,25 @@ class DoorContext:
     bucket: str
     key_prefix: str
     grace_seconds: float
-    log: Log
-    metrics: Metrics
     slot_seconds: float
     spread: float
+    log: Log
+    metrics: Metrics
     deadline: Deadline
     proof: EventKeys
+    lifecycle: Lifecycle
 
     def now(self) -> float:
-    lifecycle: Lifecycle
         return time.time()
 
-    def is_proven(self, event: Event) -> bool:
-        return self.proof.proves(event)
     def pause(self, seconds: float) -> bool:
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0 and not self.lifecycle.stopping:
             time.sleep(min(left, _LOOK_SECONDS))
         return not self.lifecycle.stopping
 
+    def is_proven(self, event: Event) -> bool:
+        return self.proof.proves(event)
 
 
 class LazyModels:
