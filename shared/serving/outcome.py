@@ -81,11 +81,14 @@ class Outcomes:
         assert isinstance(data, dict)
         ending = Ending(type_of(self.stage, payload.outcome), cause, data)
         kept = self._write(keys.job(tenant, payload.job, OUTCOME), ending)
-        self._release(tenant, payload.job)
+        self.release(tenant, payload.job)
         return None if kept is None or self.cancelled(tenant, payload.job) else kept.payload
 
-    def _release(self, tenant: str, job: str) -> None:
-        """Before the end is told, since that starts whoever waits. A slot that stays is released by who hears of it."""
+    def release(self, tenant: str, job: str) -> None:
+        """The job needs its slot no more: before its end is told, since that starts whoever waits.
+
+        A slot that stays is released by who hears of the end, or its lease runs out.
+        """
         try:
             slots.release(self.store, tenant, job)
         except (TransientError, StorageError) as error:

@@ -20,9 +20,9 @@ from shared.events import codec, contract
 from shared.events.event import Event, source_of
 from shared.events.payloads import Payload, Rejection
 from shared.events.proof import EventKeys
-from shared.jobs.slots import Keeper
 from shared.jobs import holds
 from shared.jobs.records import timestamp
+from shared.jobs.slots import Keeper
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
 from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels
 from shared.serving.idempotency import Beat, Ledger, nothing
@@ -203,6 +203,7 @@ class Receiver:
                 event=codec.encode_structured(delivery.event)[1].decode(),
             ),
         )
+        services.outcomes.release(delivery.tenant.name, delivery.payload.job)  # a person may take days
 
     def _context(self, delivery: Delivery) -> EventContext:
         services, tenant = self.services, delivery.tenant
