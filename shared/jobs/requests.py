@@ -114,8 +114,6 @@ def submit(ctx: FrontContext, tenant: Tenant, job: str, asked: Asked, *, repeata
     return known.job
 
 
-def _examine(tenant: Tenant, job: str, role: str, file: BinaryIO) -> ObjectRef:
-    with making.AT_ONCE:
 def _first(ctx: FrontContext, tenant: Tenant, job: str, asked: Asked, repeatable: bool) -> JobRecord:
     """The record that counts: also when another request with the same id was faster."""
     try:
@@ -155,6 +153,8 @@ def _record(ctx: FrontContext, job: str, asked: Asked) -> JobRecord:
     return JobRecord(payload, request=asked.digest)
 
 
+def _examine(tenant: Tenant, job: str, role: str, file: BinaryIO) -> ObjectRef:
+    with making.AT_ONCE:
         file.seek(0)
         ref = making.examine(tenant, "", file.read(tenant.policy.max_bytes + 1))
     # The name comes from the content, so that two requests with one id cannot change each other's pictures.
