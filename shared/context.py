@@ -92,22 +92,22 @@ class FrontContext(Protocol):
     """What stands before our keys in that bucket; empty, or ending in `/`."""
     grace_seconds: float
     """How long after an upload an unknown tenant, or a picture that a manifest names, may still come to be."""
-    log: logging.LoggerAdapter[logging.Logger]
-    metrics: Metrics
-    deadline: Deadline
-
     slot_seconds: float
     """How long a job has its slot when nobody works on it."""
     spread: float
     """Seconds over which batches that begin together are spread."""
+    log: logging.LoggerAdapter[logging.Logger]
+    metrics: Metrics
+    deadline: Deadline
+
     def now(self) -> float:
         """Seconds since the epoch."""
+        ...
+
+    def pause(self, seconds: float) -> bool:
+        """Wait; False, at once, when the process has to end."""
         ...
 
     def is_proven(self, event: Event) -> bool:
         """Whether an event of ours was made by this installation, so that its tenant is to be believed."""
         ...
-    def pause(self, seconds: float) -> bool:
-        """Wait; False, at once, when the process has to end."""
-        ...
-
