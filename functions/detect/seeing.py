@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from shared.context import Context
 from shared.events.payloads import ObjectRef
-from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
+from shared.isolated.decode import decode
 from shared.vision import measured
 from shared.vision.finder import find_faces
 from shared.vision.measured import Measured

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functions.moderate.asked import permit
 from shared.context import Context, SetupContext
 from shared.events.payloads import Job
-from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
+from shared.isolated.decode import decode
 from shared.moderation import looking
 
 

@@ -8,8 +8,8 @@ from shared.context import Context, SetupContext
 from shared.errors import InvalidOptionError
 from shared.events.payloads import Faces, Media, Size
 from shared.imaging import raw
-from shared.imaging.codec import decode
 from shared.imaging.probe import Limits
+from shared.isolated.decode import decode
 from shared.rejections import UnusableOptionError
 from shared.vision import measured
 from shared.vision.protocols import Swapper, Target

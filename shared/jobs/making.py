@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from shared.errors import ObjectNotFoundError, PayloadTooLargeError, RejectedError, TransientError
 from shared.events.payloads import Job, ObjectRef, Rejection
-from shared.imaging.probe import Limits, probe
+from shared.imaging.probe import Limits
+from shared.isolated.headers import probe
 from shared.jobs import ids, options, records
 from shared.jobs.accepted import Accepted
 from shared.jobs.inbox import Draft

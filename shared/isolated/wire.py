@@ -1,0 +1,41 @@
+"""What the two sides of the helper's socket agree on: the message, the files that go with it, and how they are filled.
+
+Knows the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+HEADERS, PIXELS = "headers", "pixels"
+"""Tasks: what a file says of itself, and its planes."""
+FILES = 3
+"""File descriptors that go with a message: the picture, its planes, the pipe for the answer."""
+MAX_MESSAGE = 1024
+_BLOCK = 2**24
+
+
+@dataclass(frozen=True)
+class Task:
+    """The message, as JSON."""
+
+    name: str
+    max_pixels: int
+    max_side: int
+    min_side: int
+
+
+def write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view[:_BLOCK]) :]
+
+
+def read_all(file: int) -> bytes:
+    """From the start, wherever others have left the place."""
+    blocks, at = [], 0
+    while block := os.pread(file, _BLOCK, at):
+        blocks.append(block)
+        at += len(block)
+    return b"".join(blocks)
