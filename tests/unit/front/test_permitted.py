@@ -80,7 +80,7 @@ def test_all_of_it_is_granted_by_default(api: Api) -> None:
 
 
 def test_the_priority_is_never_above_the_tenants(api: Api) -> None:
-    under(api, priority="batch")
+    under(api, priority="batch", max_batch=9)
     api.send()
     assert api.call("POST", "/v1/jobs", json=named(api, {})).status_code == 202
     made = [job.priority for job in api.jobs]
