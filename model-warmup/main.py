@@ -30,10 +30,11 @@ from shared.errors import ConfigError, WakeswapError  # noqa: E402
 from shared.models import audit, build, display  # noqa: E402
 from shared.models.cache import ModelCache  # noqa: E402
 from shared.models.catalog import Catalog  # noqa: E402
+from shared.models.filling import Filler, asked_for  # noqa: E402
 from shared.models.progress import Progress  # noqa: E402
-from shared.models.sharing import SharedArtefacts  # noqa: E402
 from shared.models.spec import ModelSpec  # noqa: E402
-from shared.settings import ModelSettings, Settings  # noqa: E402
+from shared.settings import Settings  # noqa: E402
+from shared.tenancy import directory  # noqa: E402
 
 
 def main() -> int:
@@ -50,18 +51,22 @@ def main() -> int:
     if not (arguments.names or arguments.all or arguments.samples or arguments.verify):
         parser.error("name a stage, a role or a model, or use --all, --samples or --verify")
     try:
-        settings = Settings.from_environment(os.environ).models
-        catalog, cache = build.chosen(settings), build.cache(settings, refresh=not arguments.wait)
-        specs = needed(catalog, [*(catalog.stages if arguments.all else ()), *arguments.names])
+        settings = Settings.from_environment(os.environ)
+        models = settings.models
+        catalog, cache = build.chosen(models), build.cache(models, refresh=not arguments.wait)
+        specs = needed(catalog, [*(catalog.stages if arguments.all else ()), *arguments.names], models.prefetch)
+        filler = Filler(models, catalog)
         if arguments.watch:
-            watch(settings, specs, arguments.every)
+            watch(settings, filler, specs, arguments.every)
         if arguments.wait:
             wait(cache, specs)
             return 0
         with display.progress() as progress:
             if arguments.verify:
                 verify(catalog, cache, progress)
-            fill(settings, cache, specs, progress, build.shared(settings, put=True))
+            filler.fill(cache, specs, progress)
+            if specs and models.tag:
+                filler.look()
             if arguments.samples:
                 copy_samples(catalog, cache, arguments.samples, progress)
     except WakeswapError as error:
@@ -70,35 +75,21 @@ def main() -> int:
     return 0
 
 
-def fill(
-    settings: ModelSettings,
-    cache: ModelCache,
-    specs: Sequence[ModelSpec],
-    progress: Progress,
-    artefacts: SharedArtefacts | None,
-) -> None:
-    """The files, then what the functions would otherwise make of them at their first wake."""
-    found = {spec.name: cache.ensure(spec, progress) for spec in specs}
-    try:
-        for files in found.values():
-            build.prepare(settings, files, artefacts)
-        build.prepare_engines(settings, found, artefacts)
-    except WakeswapError as error:  # the function will say it again, if it matters there
-        print(f"model-warmup: not prepared: {error.code}: {error.detail}", file=sys.stderr)
+def watch(settings: Settings, filler: Filler, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
+    """Fill, and fetch again what is missing or damaged later, and what a channel stands for by then; for all tenants,
+    whose functions cannot fetch here.
 
-
-def watch(settings: ModelSettings, specs: Sequence[ModelSpec], seconds: float) -> NoReturn:
-    """Fill, and fetch again what is missing or damaged later, and what a channel stands for by then.
-
-    Ends with SIGTERM; a source that fails may recover. Each round has its own cache object: between rounds none is
+    Ends with SIGTERM; a source that fails may recover. Each round has its own cache objects: between rounds none is
     held, so that room can be made for a new version.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    artefacts = build.shared(settings, put=True)
+    known = settings.tenants
+    tenants = directory.load(known.tenants, folder=known.folder if Path(known.folder).is_dir() else "")
     while True:
         try:
             with display.progress() as progress:
-                fill(settings, build.cache(settings, refresh=True), specs, progress, artefacts)
+                filler.fill(build.cache(settings.models, refresh=True), specs, progress)
+                filler.fill_for(tenants.everybody(), specs, progress)
         except WakeswapError as error:
             print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr, flush=True)
         except OSError as error:  # a shared disk that stumbles
@@ -121,13 +112,14 @@ def wait(cache: ModelCache, specs: Sequence[ModelSpec]) -> None:
             time.sleep(LOOK_SECONDS)
 
 
-def needed(catalog: Catalog, names: list[str]) -> tuple[ModelSpec, ...]:
-    """The models of these stages, roles and models, each once; a stage that needs none adds none."""
+def needed(catalog: Catalog, names: list[str], prefetch: str) -> tuple[ModelSpec, ...]:
+    """The models of these stages, roles and models, each once, and of `prefetch` those that the stages may run."""
     found: dict[str, ModelSpec] = {}
+    ahead = [name.strip() for name in prefetch.split(",") if name.strip()]
     for name in names:
         is_stage = name in catalog.stages or (ROOT / "functions" / name).is_dir()
-        for spec in catalog.needed_by(name) if is_stage else catalog.closure(name):
-            found[spec.name] = spec
+        specs = [*catalog.needed_by(name), *asked_for(catalog, name, ahead)] if is_stage else catalog.closure(name)
+        found.update({spec.name: spec for spec in specs})
     return tuple(found.values())
 
 

@@ -76,6 +76,10 @@ class ModelSettings:
     """Catalogue name of the model behind the mask `occlusion`; loaded when a job first asks for it."""
     parser: str = _env("WAKESWAP_PARSER", _text, "bisenet_resnet_34")
     """Catalogue name of the model behind the mask `region`; loaded when a job first asks for it."""
+    prefetch: str = _env("WAKESWAP_PREFETCH", _text, "")
+    """Catalogue names or roles, separated by commas, of models that jobs ask for (swappers, `occluder`, enhancers, ...):
+    fetched by the init step of the stage that runs them, so that no job waits for it. Others are fetched when asked for.
+    """
     device: str = _env("WAKESWAP_DEVICE", _one_of("cpu", "gpu", "gpu-preferred"), "cpu")
     """Where models run: `cpu`; `gpu`, CUDA or the process is not ready; `gpu-preferred`, CUDA where there is one."""
     tensorrt: bool = _env("WAKESWAP_TENSORRT", _flag, False)
@@ -143,6 +147,21 @@ class TenantSettings:
 
 
 @dataclass(frozen=True)
+class FetchSettings:
+    """Pictures that a job names by https address, from the hosts of its tenant's `fetch_hosts`; only intake reads them.
+
+    A host's certificate must be trusted by the system's store; OpenSSL's own SSL_CERT_FILE names another.
+    """
+
+    seconds: int = _env("WAKESWAP_FETCH_SECONDS", _whole(1, 300), 20)
+    """Seconds that all pictures of one request together may take, names and redirects included."""
+    at_once: int = _env("WAKESWAP_FETCH_AT_ONCE", _whole(1, 1000), 4)
+    """Requests of one process that may be fetching; one more is answered 503 with Retry-After."""
+    plain_http: bool = _env("WAKESWAP_FETCH_PLAIN_HTTP", _flag, False)
+    """Whether http on port 80 will do too: whoever sits on the way can then change the picture."""
+
+
+@dataclass(frozen=True)
 class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     models: ModelSettings = field(default_factory=ModelSettings)
@@ -150,6 +169,7 @@ class Settings:
     tenants: TenantSettings = field(default_factory=TenantSettings)
     jwt: JwtSettings = field(default_factory=JwtSettings)
     rates: RateSettings = field(default_factory=RateSettings)
+    fetch: FetchSettings = field(default_factory=FetchSettings)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -162,6 +182,7 @@ class Settings:
             tenants=TenantSettings(**_values(fields(TenantSettings), environ)),
             jwt=JwtSettings(**_values(fields(JwtSettings), environ)),
             rates=RateSettings(**_values(fields(RateSettings), environ)),
+            fetch=FetchSettings(**_values(fields(FetchSettings), environ)),
         )
 
     def secrets(self) -> tuple[str, ...]:
@@ -173,7 +194,7 @@ class Settings:
         return tuple(filter(None, [*values, tenants.notification_token, store.secret_key, store.session_token]))
 
 
-GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings, JwtSettings, RateSettings)
+GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings, JwtSettings, RateSettings, FetchSettings)
 
 
 def _values(items: tuple[Field[Any], ...], environ: Mapping[str, str]) -> dict[str, Any]:

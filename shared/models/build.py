@@ -56,9 +56,9 @@ def cache(settings: ModelSettings, *, refresh: bool = False, tenant: str = "", t
 
 def versions(registry: ModelRegistry, settings: ModelSettings) -> Versions:
     """The registry as the jobs of each tenant use it. Without a bucket there is one version, for all."""
-    from shared.models.versions import Choice, Versions  # with the registry, which needs numpy
+    from shared.models.versions import Versions  # with the registry, which needs numpy
 
-    def of_choice(choice: Choice) -> ModelCache:
+    def of_choice(choice: owners.Choice) -> ModelCache:
         return cache(settings, tenant=choice.owner, tag=choice.tag)
 
     def noted() -> owners.Owners | None:
@@ -107,11 +107,14 @@ def prepare(settings: ModelSettings, files: Mapping[str, Path], artefacts: Share
 
 
 def prepare_engines(
-    settings: ModelSettings, models: Mapping[str, Mapping[str, Path]], artefacts: SharedArtefacts | None = None
+    settings: ModelSettings,
+    cache: ModelCache,
+    models: Mapping[str, Mapping[str, Path]],
+    artefacts: SharedArtefacts | None = None,
 ) -> None:
-    """The same of TensorRT's engines, by a sample through each model that has none. `models`: files by part, by name.
+    """The same of TensorRT's engines, by a sample through each model that has none.
 
-    Raises ModelError and its kin.
+    `models`: files by part, by the model's name, in the versions of `cache`. Raises ModelError and its kin.
     """
     known = engine_facts(_version("onnxruntime-gpu"), tensorrt_version()) if settings.tensorrt else None
     if known is None:
@@ -119,7 +122,8 @@ def prepare_engines(
     engines = KeptEngines(settings.cache, artefacts)
     graphs = {name: [path for path in files.values() if path.suffix == ".onnx"] for name, files in models.items()}
     lacking = [name for name, paths in graphs.items() if not all(engines.made(path, known) for path in paths)]
-    registry(settings).warm(*lacking)
+    if lacking:
+        registry(settings).through(cache).warm(*lacking)
     for name, paths in graphs.items():
         for path in paths:
             engines.share(path, known, settled=0.0 if name in lacking else SETTLED)

@@ -32,6 +32,9 @@ class Catalog:
     """Per stage the roles or models it needs before it is ready; a role with `?` only where one is chosen."""
     fetched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The same for what it loads only when a job needs it, and must have at hand."""
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per stage the roles whose models it loads when a job asks for them; fetched then, or ahead where a setting says
+    so."""
 
     def choosing(self, choices: Mapping[str, str]) -> Catalog:
         """The same catalogue with other models for some roles. Raises ConfigError for a model without that role."""
@@ -99,10 +102,10 @@ def load(place: Path, *more: Path) -> Catalog:
     models = _joined(tables, "models", _model)
     samples = _joined(tables, "samples", _sample)
     roles = _joined(tables, "roles", Table.text)
-    stages, fetched = (_joined(tables, key, Table.texts) for key in ("stages", "fetched"))
+    stages, fetched, asked = (_joined(tables, key, Table.texts) for key in ("stages", "fetched", "asked"))
     for table in tables:
         table.done()
-    catalog = Catalog(models, samples, {}, stages, fetched).choosing(roles)
+    catalog = Catalog(models, samples, {}, stages, fetched, asked).choosing(roles)
     for name in (*stages, *fetched):
         _checked(f"{place.name}.stages.{name}", catalog.needed_by, name)
     for name in models:

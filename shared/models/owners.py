@@ -14,14 +14,32 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from shared.models.bucket import PREFIX, base, said
 from shared.storage.protocol import ObjectStore, Page
+from shared.tenancy.tenant import Tenant
 
 NAME = ".owners.json"
 
 Owners = Mapping[str, tuple[str, ...]]
 """By tenant, the names of its models."""
+
+
+class Choice(NamedTuple):
+    """Which versions of the models a tenant's jobs use."""
+
+    owner: str
+    """The tenant whose own models come first; empty: there are none."""
+    tag: str
+    """Version or channel."""
+
+
+def choice(tenant: Tenant, tag: str, owners: Owners | None) -> Choice:
+    """`tag`: the installation's; `owners`: who has models of its own, None where that is not known."""
+    tag = tenant.policy.model_tag or tag
+    mine = bool(tag) and (owners is None or tenant.name in owners)
+    return Choice(tenant.name if mine else "", tag)
 
 
 def look(store: ObjectStore) -> Owners:

@@ -9,26 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from shared.models.cache import ModelCache
-from shared.models.owners import Owners
+from shared.models.owners import Choice, Owners, choice
 from shared.models.registry import ModelRegistry
 from shared.tenancy.tenant import Tenant
-
-
-class Choice(NamedTuple):
-    owner: str
-    """The tenant whose own models come first; empty: there are none."""
-    tag: str
-    """Version or channel."""
-
-
-def choice(tenant: Tenant, tag: str, owners: Owners | None) -> Choice:
-    """`tag`: the installation's; `owners`: who has models of its own, None where that is not known."""
-    tag = tenant.policy.model_tag or tag
-    mine = bool(tag) and (owners is None or tenant.name in owners)
-    return Choice(tenant.name if mine else "", tag)
 
 
 class Versions:

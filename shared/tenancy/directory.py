@@ -85,6 +85,10 @@ class Directory:
             raise UnauthorizedError
         return Caller(tenant, frozenset(kept.scopes), kept.shown or f"env:{tenant.name}")
 
+    def everybody(self) -> tuple[Tenant, ...]:
+        """All tenants as they are now."""
+        return tuple(self._current().tenants.values())
+
     def _current(self) -> _Known:
         if self._folder is None:
             return self._known

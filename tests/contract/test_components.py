@@ -89,6 +89,15 @@ def test_only_who_may_write_fetches(cache: str) -> None:
             assert init["command"] == ["python", "model-warmup/main.py", *waits, *stages]
 
 
+@pytest.mark.parametrize("components", SETS, ids="+".join)
+def test_a_job_can_have_a_model_fetched_wherever_the_folder_can_be_written(components: tuple[str, ...]) -> None:
+    """Learned swappers, maskers and tenants' own versions are fetched when first asked for."""
+    for name, pod in pods(components).items():
+        mounts = [mount for container in pod["containers"] for mount in container.get("volumeMounts", [])]
+        for mount in (mount for mount in mounts if mount["name"] == "models"):
+            assert bool(mount.get("readOnly")) == (kinds(pod)["models"] == "hostPath"), name
+
+
 def test_each_cache_is_of_the_kind_it_says() -> None:
     expected = {"cache-pod": "emptyDir", "cache-node": "hostPath", "cache-pvc": "persistentVolumeClaim"}
     for cache, kind in expected.items():
@@ -118,7 +127,7 @@ def test_the_nodes_folder_is_the_one_that_services_mount() -> None:
     assert not container["volumeMounts"][0].get("readOnly")
     assert container["image"].startswith("wakeswap:")
     swap = pods(("cache-node",))["swap"]
-    assert pod["volumes"] == [volume for volume in swap["volumes"] if volume["name"] == "models"]
+    assert pod["volumes"] == swap["volumes"], "and the tenants, whose policies name versions"
     assert container["volumeMounts"][0]["mountPath"] == swap["containers"][0]["volumeMounts"][0]["mountPath"]
     (config,) = of_kind(rendered("production"), "ConfigMap").values()
     assert config["data"]["WAKESWAP_MODEL_CACHE"] == container["volumeMounts"][0]["mountPath"]

@@ -17,10 +17,11 @@ from shared.errors import ModelNotFoundError
 from shared.models import owners
 from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
+from shared.models.owners import Choice, choice
 from shared.models.progress import silent
 from shared.models.registry import ModelRegistry
 from shared.models.spec import ModelSpec
-from shared.models.versions import Choice, Versions, choice
+from shared.models.versions import Versions
 from shared.serving.context import JobModels, LazyModels
 from shared.settings import ModelSettings
 from shared.storage.local import LocalStore

