@@ -40,7 +40,7 @@ def install(folder: Path) -> Path:
 @pytest.fixture
 def machine(tmp_path: Path, model_files: Callable[[str], object]) -> Iterator[Machine]:
     assert not catalog.default().model(NAME).files[0].download_sha256
-    for name in ("centerface", "face_mesh", "open_nsfw"):
+    for name in ("centerface", "face_mesh", "open_nsfw", "pp_ocr_v6_small"):
         model_files(name)
     lock = install(tmp_path / "standin")
     shutil.copytree(ROOT / ".wakeswap/models", tmp_path / "models", copy_function=os.link)
