@@ -148,9 +148,9 @@ class TenantSettings:
 
 @dataclass(frozen=True)
 class FetchSettings:
-    """Pictures that a job names by https address, from the hosts of its tenant's `fetch_hosts`; only intake reads them.
+    """Pictures that a job names by https address.
 
-    A host's certificate must be trusted by the system's store; OpenSSL's own SSL_CERT_FILE names another.
+    Only intake fetches, and only from the hosts of the tenant's `fetch_hosts`. A host's certificate must be trusted by the system's store; OpenSSL's own SSL_CERT_FILE names another.
     """
 
     seconds: int = _env("WAKESWAP_FETCH_SECONDS", _whole(1, 300), 20)

@@ -70,18 +70,24 @@ def plan(store: ObjectStore, tenant: str, key: str) -> Draft | None:
     return None
 
 
-def parse_manifest(tenant: str, folder: str, body: JsonValue) -> Draft:
+def parse_manifest(tenant: str, folder: str, body: JsonValue, *, addresses: bool = False) -> Draft:
     """The job that it describes; names are relative to `folder` (ending in `/`) unless they are full keys.
 
-    Raises InvalidManifestError, InvalidKeyError, InvalidOptionError.
+    `addresses`: whether a picture may also be given as `{"url": ...}`, whose text then stands for a key. Not in the
+    inbox, where a repeat must find the same pictures again. Raises InvalidManifestError, InvalidKeyError,
+    InvalidOptionError.
     """
     if not isinstance(body, dict):
         raise InvalidManifestError("A job is described by a JSON object.")
     if unknown := sorted(set(body) - {"source", "target", "reference", "options"}):
         raise InvalidManifestError("A job's description has an unknown field.", context={"field": unknown[0][:64]})
-    sources = tuple(_key(tenant, folder, "source", entry) for entry in source_names(body.get("source")))
-    target = _key(tenant, folder, "target", body.get("target"))
-    reference = _key(tenant, folder, "reference", body["reference"]) if body.get("reference") is not None else ""
+
+    def name(field: str, value: JsonValue) -> str:
+        return (addresses and _address(field, value)) or _key(tenant, folder, field, value)
+
+    sources = tuple(name("source", entry) for entry in source_names(body.get("source")))
+    target = name("target", body.get("target"))
+    reference = name("reference", body["reference"]) if body.get("reference") is not None else ""
     chosen = options.fit(options.parse(body.get("options", {})), sources=len(sources), reference=bool(reference))
     return Draft("", sources, target, chosen, reference)
 
@@ -92,6 +98,21 @@ def source_names(value: JsonValue) -> list[JsonValue]:
     if not 1 <= len(names) <= MAX_SOURCES:
         raise InvalidManifestError(f"A job has 1 to {MAX_SOURCES} sources.", context={"field": "source"})
     return names
+
+
+def is_address(name: str) -> bool:
+    """Whether a Draft's name is the address of a picture and no key."""
+    return not name.startswith(keys.TENANTS)
+
+
+def _address(name: str, value: JsonValue) -> str:
+    """Empty for what is no `{"url": ...}`."""
+    match value:
+        case {"url": str(url), **more} if not more and is_address(url):
+            return url
+        case {}:
+            raise InvalidManifestError(f"{name} must name an object or have its `url`.", context={"field": name})
+    return ""
 
 
 def _key(tenant: str, folder: str, name: str, value: JsonValue) -> str:

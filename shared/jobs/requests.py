@@ -6,7 +6,7 @@ Knows the store, the payloads and a request's parts as plain files; no web frame
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -23,6 +23,9 @@ from shared.storage.protocol import ObjectStore
 from shared.tenancy import permits
 from shared.tenancy.tenant import Tenant
 
+Fetch = Callable[[Sequence[str]], Mapping[str, BinaryIO]]
+"""A file for each of some addresses, or an error of our tree and no file."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -32,7 +35,7 @@ class Asked:
     target: ObjectRef
     options: Options
     files: Mapping[str, BinaryIO]
-    """Key -> the picture's file, for those that came with the request."""
+    """Key -> the picture's file, for those that came with the request or were fetched for it."""
     reference: ObjectRef | None = None
     priority: str = "interactive"
 
@@ -46,6 +49,11 @@ class Asked:
         others = [ref.digest for ref in self.pictures[len(self.source) :]]
         pictures = [[ref.digest for ref in self.source], *others]
         return hashlib.sha256(text.dumps([pictures, text.write(self.options)])).hexdigest()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for file in self.files.values():
+            file.close()
 
 
 def job_id(tenant: Tenant, idempotency_key: str | None) -> str:
@@ -80,23 +88,32 @@ def from_files(
     return Asked(tuple(refs), last, asked, files, meant, permits.priority(tenant.policy, "interactive"))
 
 
-def from_names(store: ObjectStore, tenant: Tenant, body: JsonValue) -> Asked:
-    """Pictures of the tenant's own prefix: full keys, or names below its inbox.
+def from_names(store: ObjectStore, tenant: Tenant, job: str, body: JsonValue, fetch: Fetch) -> Asked:
+    """Pictures of the tenant's own prefix, by full keys or names below its inbox, and pictures by their addresses.
 
-    Raises RequestError, InvalidOptionError, and RejectedError (a key outside, an object gone, a bad picture).
+    Raises RequestError, InvalidOptionError, RejectedError (a key outside, an object gone, a bad picture), and what
+    `fetch` raises.
     """
     try:
-        draft = inbox.parse_manifest(tenant.name, keys.inbox(tenant.name), body)
+        draft = inbox.parse_manifest(tenant.name, keys.inbox(tenant.name), body, addresses=True)
     except InvalidManifestError as error:
         raise RequestError(error.detail, context=error.context) from None
     options.permit(draft.options, tenant.policy)
-    names = {*draft.source, draft.target, draft.reference} - {""}
-    refs = {key: making.reference(store, tenant, key) for key in names}
+    names = dict.fromkeys(filter(None, (*draft.source, draft.target, draft.reference)))
+    refs = {key: making.reference(store, tenant, key) for key in names if not inbox.is_address(key)}
+    files: dict[str, BinaryIO] = {}
+    with ExitStack() as undo:
+        fetched = {url: undo.enter_context(file) for url, file in fetch([*filter(inbox.is_address, names)]).items()}
+        for url, file in fetched.items():
+            refs[url] = _examine(tenant, job, "fetched", file)
+            if files.setdefault(refs[url].key, file) is not file:
+                file.close()  # two addresses, one picture
+        undo.pop_all()
     return Asked(
         tuple(refs[key] for key in draft.source),
         refs[draft.target],
         draft.options,
-        {},
+        files,
         refs.get(draft.reference),
         permits.priority(tenant.policy, "interactive"),
     )

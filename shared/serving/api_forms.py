@@ -13,7 +13,7 @@ from flask import Request
 from shared import records
 from shared.errors import InvalidOptionError, JsonValue, RequestError, UnsupportedContentTypeError
 from shared.jobs import inbox, requests
-from shared.jobs.requests import Asked
+from shared.jobs.requests import Asked, Fetch
 from shared.serving.web import read_body
 from shared.storage.protocol import ObjectStore
 from shared.tenancy.tenant import Tenant
@@ -41,19 +41,22 @@ def number(request: Request, name: str, default: int, highest: int) -> int:
     return int(text)
 
 
-def asked(request: Request, store: ObjectStore, owner: Tenant, job_id: str) -> Asked:
-    """The job that a POST asks for, pictures examined, nothing stored.
+def asked(request: Request, store: ObjectStore, owner: Tenant, job_id: str, fetch: Fetch) -> Asked:
+    """The job that a POST asks for, pictures examined, nothing stored; the caller closes it.
 
-    Raises RequestError, UnsupportedContentTypeError, InvalidOptionError, and RejectedError for what is known at once.
+    Raises RequestError, UnsupportedContentTypeError, InvalidOptionError, RejectedError for what is known at once, and
+    what `fetch` raises.
     """
     if request.mimetype == MULTIPART:
         return _from_form(request, owner, job_id)
     if request.mimetype == JSON:
-        return requests.from_names(store, owner, _document())
+        return requests.from_names(store, owner, job_id, _document(), fetch)
     raise UnsupportedContentTypeError(f"Send {MULTIPART} or {JSON}.")
 
 
 def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
+    most = (inbox.MAX_SOURCES + 2) * owner.policy.max_bytes + 2 * MAX_DOCUMENT_BYTES
+    request.max_content_length = min(most, request.max_content_length or most)
     request.max_form_parts = inbox.MAX_SOURCES + 8
     request.max_form_memory_size = _FORM_BYTES
     sources, targets = request.files.getlist("source"), request.files.getlist("target")

@@ -17,7 +17,7 @@ from shared.serving import background, health, stage, web
 from shared.serving.context import LazyModels, StageSetup
 from shared.serving.doors import DoorReceiver, Outbox
 from shared.serving.idempotency import Ledger
-from shared.serving.lifecycle import EXTENSION, Lifecycle
+from shared.serving.lifecycle import BEGIN, EXTENSION, Lifecycle, forks
 from shared.serving.outcome import Outcomes
 from shared.serving.receive import Receiver, Services
 from shared.serving.slots import Slots
@@ -30,6 +30,7 @@ from shared.tenancy import directory
 
 if TYPE_CHECKING:
     from shared.context import Metrics
+    from shared.net.fetch import Fetcher
     from shared.serving.edge import Edge
     from shared.serving.emitter import Emitter
 
@@ -41,7 +42,8 @@ def create(
     environ: Mapping[str, str] = os.environ,
     leave: Callable[[int], None] = os._exit,
 ) -> Flask:
-    """The application of the stage `<package>/<name>/main.py`; its setup, if it has one, is already running.
+    """The application of the stage `<package>/<name>/main.py`; its setup, if it has one, is already running, or waits
+    for the worker under gunicorn, whose master may be the one that imports this (`--preload`).
 
     `name`: one stage, or several joined by `+` that share the process (see `fused`).
     `leave` ends the process when the setup fails. Raises ConfigError.
@@ -62,7 +64,9 @@ def create(
         fused.mount(app, every, serving.handovers, serving.max_event_bytes)
     else:
         _add_work(app, services, settings)
-    _begin(every, leave)
+    app.extensions[BEGIN] = lambda: _begin(every, leave)
+    if not forks():
+        app.extensions[BEGIN]()
     return app
 
 
@@ -115,7 +119,15 @@ def _add_work(app: Flask, services: Services, settings: Settings) -> None:
         publish = Outbox(services).publish
         token, life = settings.tenants.notification_token, services.lifecycle
         edge = _edge(settings, services.metrics)
-        mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping, edge))
+        fetcher = _fetcher(settings)
+        mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping, edge, fetcher))
+
+
+def _fetcher(settings: Settings) -> Fetcher:
+    from shared.net.fetch import Bounds, Fetcher  # for the front door only
+
+    fetch, most = settings.fetch, settings.serving.max_body_bytes
+    return Fetcher(Bounds(float(fetch.seconds), most, at_once=fetch.at_once, plain_http=fetch.plain_http))
 
 
 def _edge(settings: Settings, metrics: Metrics) -> Edge:

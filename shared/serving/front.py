@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,9 @@ from shared.events import notifications
 from shared.events.payloads import Job, ObjectRef
 from shared.jobs import line, records, requests, uploads, views
 from shared.jobs.accepted import Accepted
+from shared.jobs.requests import Fetch
 from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
+from shared.net.fetch import Fetcher
 from shared.serving import api_documents, api_forms
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
 from shared.serving.edge import Edge
@@ -61,6 +63,8 @@ class Front:
     """Whether the process has to end: then nobody is kept waiting for a job that others work on."""
     edge: Edge = field(default_factory=Edge)
     """Who is let in, and how often."""
+    fetcher: Fetcher = field(default_factory=Fetcher)
+    """Gets the pictures that a request names by address."""
 
 
 def mount(app: Flask, front: Front) -> None:
@@ -92,8 +96,8 @@ class _Routes:
         owner, key = self._front.edge.caller(request, ctx.tenants).tenant, request.headers.get("Idempotency-Key")
         job_id = requests.job_id(owner, key)
         with bind(tenant=owner.name, job=job_id):
-            asked = api_forms.asked(request, ctx.store, owner, job_id)
-            job = requests.submit(ctx, owner, job_id, asked, repeatable=key is not None)
+            with closing(api_forms.asked(request, ctx.store, owner, job_id, self._fetch(ctx, owner))) as asked:
+                job = requests.submit(ctx, owner, job_id, asked, repeatable=key is not None)
             self._publish(ctx, owner, job, repeatable=key is not None)
             wait = api_forms.wait_seconds(request, min(MAX_WAIT_SECONDS, ctx.deadline.remaining()))
             return respond(self._after(ctx, owner.name, job.job, wait))
@@ -149,6 +153,10 @@ class _Routes:
             self._front.publish(entry, _traceparent())
             accepted = True
         return respond(PUBLISHED if accepted else NOTHING)
+
+    def _fetch(self, ctx: FrontContext, owner: Tenant) -> Fetch:
+        policy, fetcher = owner.policy, self._front.fetcher
+        return lambda urls: fetcher.fetch(urls, policy.fetch_hosts, policy.max_bytes, ctx.deadline.remaining())
 
     def _publish(self, ctx: FrontContext, owner: Tenant, job: Job, *, repeatable: bool) -> None:
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
 from shared import records
@@ -139,3 +139,25 @@ def test_every_refusal_is_described(api: Api, method: str, path: str, body: obje
     template = re.sub(r"/1111[^/?]*", "/{id}", path.partition("?")[0])
     assert str(status) in DOCUMENT["paths"][template][method]["responses"]
     assert api.client.open(path, method=method).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("picture", "fits"),
+    [
+        ("a.jpg", True),
+        ({"url": "https://pictures.example.com/a.jpg"}, True),
+        ("", False),
+        ({"url": "ftp://10.0.0.1/a.jpg"}, False),
+        ({"url": "https://x/", "more": 1}, False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("field", ["source", "target", "reference"])
+def test_a_picture_is_named_by_object_or_by_address(field: str, picture: object, fits: bool) -> None:
+    for given in (picture, [picture]) if field == "source" else (picture,):
+        job = {"source": "s.jpg", "target": "t.jpg", field: given}
+        if fits:
+            check("NamedJob", job)
+        else:
+            with pytest.raises(ValidationError):
+                check("NamedJob", job)

@@ -17,6 +17,7 @@ from shared.errors import BrokerUnavailableError
 from shared.events.event import type_of
 from shared.events.payloads import Failure, Job, ObjectRef, Rejection, Result
 from shared.jobs.accepted import Accepted
+from shared.net.fetch import Fetcher
 from shared.serving import front, web
 from shared.serving.edge import Edge
 from shared.storage import keys
@@ -43,13 +44,16 @@ class Broker:
 
 
 class Api:
-    def __init__(self, root: Path, token: str = TOKEN, edge: Edge | None = None) -> None:
+    def __init__(
+        self, root: Path, token: str = TOKEN, edge: Edge | None = None, fetcher: Fetcher | None = None
+    ) -> None:
         self.world = World(LocalStore(root / "objects"))
         self.broker = Broker()
         self.ending = threading.Event()
         self.app: Flask = web.build(MAX_BODY)
         stopping = self.ending.is_set
-        parts = front.Front(lambda: self.world, self.broker.publish, token, 100_000, stopping, edge or Edge())
+        outside = edge or Edge(), fetcher or Fetcher()
+        parts = front.Front(lambda: self.world, self.broker.publish, token, 100_000, stopping, *outside)
         front.mount(self.app, parts)
         self.client = self.app.test_client()
 
