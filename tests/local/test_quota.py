@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -131,10 +132,21 @@ def test_a_batch_delays_an_interactive_job_by_no_more_than_one_jobs_length(
     assert [slot["batch"] for slot in usage(one, owner)["slots"]].count(True) <= 1
 
 
-def test_uploads_over_quota_all_run_in_the_end(machine: Callable[..., Machine]) -> None:
-    one = machine(tenants={"demo": {"policy": {"max_concurrent": 2}}})
+def test_uploads_over_quota_all_run_in_the_end_whoever_is_killed_meanwhile(machine: Callable[..., Machine]) -> None:
+    """Functions, and twice everything: also between a slot taken and its event, or an end and the next beginning."""
+    one, seed = machine(quick_clock, tenants={"demo": {"policy": {"max_concurrent": 4}}, "acme": {}}), random.Random(5)
     drop(one, 20)
-    one.until(lambda: len(one.outcomes()) == 20, 240)
+    kills, cuts, deadline = 0, [4, 10], time.monotonic() + 420
+    while len(one.outcomes()) < 20 and time.monotonic() < deadline:
+        time.sleep(seed.uniform(0.5, 3))
+        if len(one.outcomes()) < 14:
+            kills += one.kill_one(seed)
+        if cuts and len(one.outcomes()) >= cuts[0]:
+            cuts.pop(0)
+            one.kill()
+            one.up()
+        assert len(usage(one)["slots"]) <= 4
+    assert (cuts, kills >= 5) == ([], True)
     assert Counter(end["type"] for end in one.outcomes().values()) == {COMPLETED: 20}
     one.until(lambda: usage(one)["slots"] == [], 60)
     assert not list(one.objects.glob("system/line/*/*/*"))
