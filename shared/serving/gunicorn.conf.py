@@ -44,8 +44,12 @@ secure_scheme_headers: dict[str, str] = {}
 logger_class = "shared.telemetry.access.GunicornLogger"
 
 
+lifecycle.fork_ahead()
+
+
 def post_worker_init(worker: Any) -> None:
     lifecycle.stop_on_sigterm(worker.wsgi.extensions[lifecycle.EXTENSION])
+    worker.wsgi.extensions[lifecycle.BEGIN]()
 
 
 def worker_int(worker: Any) -> None:

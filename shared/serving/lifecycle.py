@@ -23,8 +23,8 @@ from shared.serving import background
 T = TypeVar("T")
 log = getLogger(__name__)
 
-EXTENSION = "wakeswap.lifecycle"
-"""Where gunicorn's hooks find the process's Lifecycle in the application's `extensions`."""
+EXTENSION, BEGIN = "wakeswap.lifecycle", "wakeswap.begin"
+"""Where gunicorn's hooks find the process's Lifecycle, and what starts its setup, in the application's `extensions`."""
 STARTED = time.time()
 """When this process began: gunicorn's configuration imports this module before the worker is forked."""
 SETUP_FAILED = 3
@@ -38,6 +38,21 @@ HAND_BACK_SECONDS = 2.0
 def end_worker() -> None:
     """Stop as on SIGTERM, which gunicorn's master takes for a reason to start another worker in this one's place."""
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Forking:
+    """Whether the process that makes the application is forked afterwards: no thread and no GPU would survive that."""
+
+    ahead = False
+
+
+def fork_ahead() -> None:
+    """Called where processes are forked: what starts a setup there is the worker, by BEGIN."""
+    _Forking.ahead = True
+
+
+def forks() -> bool:
+    return _Forking.ahead
 
 
 class Lifecycle:
