@@ -43,6 +43,7 @@ def handle(event: Media, ctx: Context) -> Result:
         resized_from=Size(*made) if size != made else None,
         source_faces=event.source_faces,
         warnings=(*event.warnings, *blurred),
+        provider=event.provider,
     )
 
 

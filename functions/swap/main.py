@@ -41,4 +41,5 @@ def handle(event: Faces, ctx: Context) -> Media:
         landmarks=event.landmarks,
         source_faces=event.source_faces or (event.source_face,),
         warnings=tuple(dict.fromkeys((*event.warnings, *(word for one in chosen for word in one.warnings)))),
+        provider=ctx.models.provider(options.swapper),
     )

@@ -186,6 +186,8 @@ class Media:
 @dataclass(frozen=True)
 class Result:
     """The finished picture."""
+    provider: str = ""
+    """As in Result."""
 
     outcome: ClassVar[str] = "completed"
     job: str
@@ -214,6 +216,9 @@ class Result:
 class Rejection:
     """The caller's own fault: this job will never work as it was sent."""
 
+    provider: str = ""
+    """Where the swapper ran: `cpu`, `cuda` or `tensorrt`. `cpu` in an installation that prefers a GPU means that there
+    was none."""
     outcome: ClassVar[str] = "rejected"
     job: str
     stage: str

@@ -68,6 +68,8 @@ class Outcome:
     source_faces: tuple[Face, ...] = ()
     resized_from: Size | None = None
     warnings: tuple[str, ...] = ()
+    provider: str = ""
+    """Where the swapper ran."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class _Image:
     source_faces: tuple[Face, ...] = ()
     resized_from: Size | None = None
     warnings: tuple[str, ...] = ()
+    provider: str = ""
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,7 @@ def _outcome(job_id: str, outcome: Outcome) -> dict[str, JsonValue]:
         "faces": [records.write(face) for face in outcome.faces],
         "source_faces": [records.write(face) for face in outcome.source_faces],
         "warnings": list(outcome.warnings),
+        "provider": outcome.provider,
     }
     if outcome.resized_from is not None:
         result["resized_from"] = records.write(outcome.resized_from)

@@ -72,6 +72,12 @@ class Parts:
     def digest(self, name: str) -> str:
         return self.models.digest(name) if name not in self.parts else "0" * 64
 
+    def embedded(self, name: str) -> bool:
+        return name not in self.parts and self.models.embedded(name)
+
+    def provider(self, name: str) -> str:
+        return "cpu" if name in self.parts else self.models.provider(name)
+
     def chosen(self, role: str) -> str:
         return self.roles.get(role, "") or (self.models.chosen(role) if self.models else "")
 

@@ -261,3 +261,11 @@ def test_mdl_08_every_new_process_makes_its_own_session() -> None:
 def _provider(_: int) -> str:
     session: Session = Runtime(threads=1).session(MODELS / "ok.model")
     return session.provider
+
+
+def test_what_one_user_loads_says_where_it_runs(runtime: Runtime) -> None:
+    first, second = runtime.apart(), runtime.apart()
+    first.session(MODELS / "ok.model")
+    first._providers_got.add("cuda")
+    second._providers_got.add("cuda")
+    assert (first.provider, second.provider, runtime.provider) == ("cpu", "cuda", "cpu"), "the slowest counts"
