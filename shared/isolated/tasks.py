@@ -21,6 +21,7 @@ from shared.isolated.wire import HEADERS, PIXELS, Task, read_all, write_all
 if TYPE_CHECKING:
     from shared.imaging.unpack import Unpacked
 
+_ROWS = 256
 _THREADS = 4
 """Most threads of one decoder: each takes address space for its stack."""
 _EVERY = ("PIL.TiffTags", "PIL.ExifTags", "PIL.ImageFile", "PIL.ImageSequence", "xml.etree.ElementTree")
@@ -62,7 +63,8 @@ def _written(found: Unpacked, planes: int) -> JsonValue:
     width, height = found.base.size
     for image in (found.base, found.alpha):
         if image is not None:
-            write_all(planes, image.tobytes())
+            for top in range(0, height, _ROWS):  # never the whole plane a second time
+                write_all(planes, image.crop((0, top, width, min(top + _ROWS, height))).tobytes())
     return {
         "size": [width, height],
         "grey": found.base.mode == "L",

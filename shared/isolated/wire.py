@@ -33,9 +33,9 @@ def write_all(file: int, data: bytes) -> None:
 
 
 def read_all(file: int) -> bytes:
-    """From the start, wherever others have left the place."""
-    blocks, at = [], 0
-    while block := os.pread(file, _BLOCK, at):
-        blocks.append(block)
-        at += len(block)
-    return b"".join(blocks)
+    """From the start, wherever others have left the place; in one piece, so that it is in memory once."""
+    size = os.fstat(file).st_size
+    data = os.pread(file, size, 0)
+    if len(data) != size:
+        raise OSError("The picture came in part.")
+    return data
