@@ -181,13 +181,13 @@ class Media:
     """The faces that were put there, in pixels of their source pictures."""
     warnings: tuple[str, ...] = ()
     """As in Result."""
+    provider: str = ""
+    """As in Result."""
 
 
 @dataclass(frozen=True)
 class Result:
     """The finished picture."""
-    provider: str = ""
-    """As in Result."""
 
     outcome: ClassVar[str] = "completed"
     job: str
@@ -210,15 +210,15 @@ class Result:
     (beyond 35 degrees), `source_small` (below 80 pixels), and of the embedded swapper what every target shows:
     `source_hard_light`, `source_glasses`, `source_mouth_covered`, `source_laughing`. By the tenant's moderation:
     `blurred_nsfw` (the whole picture), `blurred_words` (banned words)."""
+    provider: str = ""
+    """Where the swapper ran: `cpu`, `cuda` or `tensorrt`. `cpu` in an installation that prefers a GPU means that there
+    was none."""
 
 
 @dataclass(frozen=True)
 class Rejection:
     """The caller's own fault: this job will never work as it was sent."""
 
-    provider: str = ""
-    """Where the swapper ran: `cpu`, `cuda` or `tensorrt`. `cpu` in an installation that prefers a GPU means that there
-    was none."""
     outcome: ClassVar[str] = "rejected"
     job: str
     stage: str
