@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from logging import getLogger
+from types import MappingProxyType
 
 from shared.errors import (
     BusyError,
@@ -30,6 +31,7 @@ from shared.storage.protocol import ObjectStore
 
 log = getLogger(__name__)
 
+NO_DEVICE: Mapping[str, float] = MappingProxyType({})
 Beat = Callable[[], None]
 """May raise what a store raises: then the next call tries again."""
 
@@ -105,13 +107,14 @@ class Lease:
         """Raises BusyError when another process has taken the work over."""
         self._write(replace(self._record, expires=self._ledger.now() + self._ledger.seconds))
 
-    def finish(self, reply: Reply, *, woke: float = 0.0) -> Reply:
+    def finish(self, reply: Reply, *, woke: float = 0.0, device: Mapping[str, float] = NO_DEVICE) -> Reply:
         """Store the reply and give it back; if another process has finished meanwhile, its reply counts.
 
-        `woke`: seconds that this process took to wake, when this is its first event. Raises BusyError when another
-        process has taken the work over and is still at it.
+        `woke`: seconds that this process took to wake, when this is its first event; `device`: seconds that models
+        ran, by provider. Raises BusyError when another process has taken the work over and is still at it.
         """
-        self._write(replace(self._record, expires=0.0, finished=self._ledger.now(), woke=woke, reply=reply))
+        finished = self._ledger.now()
+        self._write(replace(self._record, expires=0.0, finished=finished, woke=woke, device=device, reply=reply))
         return self._record.reply or reply
 
     def release(self) -> None:

@@ -36,6 +36,7 @@ from shared.telemetry import trace
 from shared.telemetry.logs import bind, stage_log
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
+from shared.vision import device_time
 
 if TYPE_CHECKING:
     from shared.serving.emitter import Emitter
@@ -122,9 +123,9 @@ def once(services: Services, key: str, work: Callable[[], Reply], beat: Beat = n
         return taken
     with ExitStack() as undo:
         undo.callback(taken.release)
-        with taken.kept(beat):
+        with taken.kept(beat), device_time.measured() as device:
             reply = work()
-        reply = taken.finish(reply, woke=services.lifecycle.first_wake())
+        reply = taken.finish(reply, woke=services.lifecycle.first_wake(), device=device.seconds())
         undo.pop_all()
     return reply
 

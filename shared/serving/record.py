@@ -1,13 +1,14 @@
 """The stored form of one event's work: first a lease, later the reply. Knows JSON.
 
-The HTTP API reads `started`, `finished` and `woke` from it to show how a job went.
+The HTTP API reads `started`, `finished` and `woke` from it to show how a job went, and metering `device` too.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from shared.serving.answers import Reply
 
@@ -24,6 +25,8 @@ class Record:
     """Seconds since the epoch; 0 while there is no reply."""
     woke: float = 0.0
     """Seconds from the start of the process to ready, if this was the process's first event; else 0."""
+    device: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that models ran for the attempt that finished, by provider; what others ran for that died counts not."""
     reply: Reply | None = None
 
     def encode(self) -> bytes:
@@ -33,6 +36,7 @@ class Record:
             "started": self.started,
             "finished": self.finished,
             "woke": self.woke,
+            "device": dict(self.device),
         }
         if self.reply is not None:
             body = base64.b64encode(self.reply.body).decode()
@@ -50,9 +54,10 @@ class Record:
                 started=float(fields["started"]),
                 finished=float(fields["finished"]),
                 woke=float(fields["woke"]),
+                device={str(name): float(seconds) for name, seconds in fields.get("device", {}).items()},
                 reply=_reply(fields["reply"]) if "reply" in fields else None,
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return cls(owner="", expires=0.0)
 
 

@@ -23,6 +23,7 @@ from shared.errors import (
     ModelIncompleteError,
     ModelInvalidError,
 )
+from shared.vision import device_time
 from shared.vision.binding import Array, Bindings, OrtSession, OrtValues
 
 _TOO_NEW = (
@@ -95,7 +96,8 @@ class Session:
         names = list(self.outputs) if outputs is None else list(outputs)
         cast = {name: self._declared(name, values) for name, values in feeds.items()}
         try:
-            found = self._session.run(names, cast) if self._bindings is None else self._bindings.run(cast, names)
+            with device_time.running(self.provider):
+                found = self._session.run(names, cast) if self._bindings is None else self._bindings.run(cast, names)
         except self._errors as error:
             raise self._run_error(error) from error
         return [_single(values) for values in found]

@@ -72,11 +72,12 @@ def test_a_lease_from_before_the_clock_was_set_back_holds_nobody_up(store: Local
 
 def test_the_reply_is_given_again_byte_for_byte(store: LocalStore, clock: Clock) -> None:
     ledger = Ledger(store, 15, clock)
-    assert taken(ledger).finish(REPLY, woke=1.25) == REPLY
+    assert taken(ledger).finish(REPLY, woke=1.25, device={"cpu": 0.5}) == REPLY
     clock.time += 10_000
     assert ledger.take(KEY) == REPLY
     record = stored(store)
     assert (record.started, record.finished, record.woke) == (1000.0, 1000.0, 1.25)
+    assert record.device == {"cpu": 0.5}
 
 
 def test_a_released_lease_can_be_taken_at_once(store: LocalStore, clock: Clock) -> None:
