@@ -18,6 +18,7 @@ from shared.errors import ConfigError
 from shared.variables import env as _env
 from shared.variables import flag as _flag
 from shared.variables import one_of as _one_of
+from shared.variables import shared_secret as _shared_secret
 from shared.variables import store_url as _store_url
 from shared.variables import text as _text
 from shared.variables import token as _token
@@ -77,9 +78,9 @@ class ModelSettings:
     parser: str = _env("WAKESWAP_PARSER", _text, "bisenet_resnet_34")
     """Catalogue name of the model behind the mask `region`; loaded when a job first asks for it."""
     prefetch: str = _env("WAKESWAP_PREFETCH", _text, "")
-    """Catalogue names or roles, separated by commas, of models that jobs ask for (swappers, `occluder`, enhancers, ...):
-    fetched by the init step of the stage that runs them, so that no job waits for it. Others are fetched when asked for.
-    """
+    """Catalogue names or roles, separated by commas, of models that jobs ask for (swappers, `occluder`, enhancers,
+    ...): fetched by the init step of the stage that runs them, so that no job waits for it. Others are fetched when
+    asked for."""
     device: str = _env("WAKESWAP_DEVICE", _one_of("cpu", "gpu", "gpu-preferred"), "cpu")
     """Where models run: `cpu`; `gpu`, CUDA or the process is not ready; `gpu-preferred`, CUDA where there is one."""
     tensorrt: bool = _env("WAKESWAP_TENSORRT", _flag, False)
@@ -150,7 +151,8 @@ class TenantSettings:
 class FetchSettings:
     """Pictures that a job names by https address.
 
-    Only intake fetches, and only from the hosts of the tenant's `fetch_hosts`. A host's certificate must be trusted by the system's store; OpenSSL's own SSL_CERT_FILE names another.
+    Only intake fetches, and only from the hosts of the tenant's `fetch_hosts`. A host's certificate must be trusted by
+    the system's store; OpenSSL's own SSL_CERT_FILE names another.
     """
 
     seconds: int = _env("WAKESWAP_FETCH_SECONDS", _whole(1, 300), 20)
@@ -162,6 +164,18 @@ class FetchSettings:
 
 
 @dataclass(frozen=True)
+class PrivacySettings:
+    """Audit and retention. What is known of people's pictures later, and how long anything is kept (docs/audit.md)."""
+
+    audit_key: str = _env("WAKESWAP_AUDIT_KEY", _shared_secret, "", secret=True)
+    """Under which the audit names pictures, names and addresses: 32 or more visible ASCII characters, the same for all
+    stages. Empty: decisions are on record all the same, and say nothing of which picture or address they were about."""
+    abandoned_hours: int = _env("WAKESWAP_ABANDONED_HOURS", _whole(1, 24 * 3660), 24 * 14)
+    """Hours after which retention ends a job that nothing moves, and deletes what belongs to no job: uploads that none
+    took, dead letters, records of deliveries. Longer than a queue or a broker may keep an event: SQS up to 14 days."""
+
+
+@dataclass(frozen=True)
 class Settings:
     store: StoreSettings = field(default_factory=StoreSettings)
     models: ModelSettings = field(default_factory=ModelSettings)
@@ -170,6 +184,7 @@ class Settings:
     jwt: JwtSettings = field(default_factory=JwtSettings)
     rates: RateSettings = field(default_factory=RateSettings)
     fetch: FetchSettings = field(default_factory=FetchSettings)
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -183,6 +198,7 @@ class Settings:
             jwt=JwtSettings(**_values(fields(JwtSettings), environ)),
             rates=RateSettings(**_values(fields(RateSettings), environ)),
             fetch=FetchSettings(**_values(fields(FetchSettings), environ)),
+            privacy=PrivacySettings(**_values(fields(PrivacySettings), environ)),
         )
 
     def secrets(self) -> tuple[str, ...]:
@@ -190,11 +206,20 @@ class Settings:
         tenants, store = self.tenants, self.store
         entries = f"{tenants.api_keys},{tenants.webhook_secrets},{self.serving.event_keys}".split(",")
         values = [entry.partition("=")[2].strip() for entry in entries]
-        values += [self.jwt.secret, self.rates.store_password]
+        values += [self.jwt.secret, self.rates.store_password, self.privacy.audit_key]
         return tuple(filter(None, [*values, tenants.notification_token, store.secret_key, store.session_token]))
 
 
-GROUPS = (StoreSettings, ModelSettings, ServingSettings, TenantSettings, JwtSettings, RateSettings, FetchSettings)
+GROUPS = (
+    StoreSettings,
+    ModelSettings,
+    ServingSettings,
+    TenantSettings,
+    JwtSettings,
+    RateSettings,
+    FetchSettings,
+    PrivacySettings,
+)
 
 
 def _values(items: tuple[Field[Any], ...], environ: Mapping[str, str]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from shared import records
+from shared.audit.marks import Marks
+from shared.audit.trail import Trail
 from shared.errors import BrokerUnavailableError, ConfigError, JsonValue, WakeswapError
 from shared.events import proof
 from shared.events.event import Event
@@ -68,7 +70,9 @@ def _reviews(settings: Settings) -> Reviews:
 
         Emitter(sink, connections=1).publish(event)
 
-    return Reviews(open_store(settings.store.url), proof.read(settings.serving.event_keys), publish, time.time)
+    store = open_store(settings.store.url)
+    trail = Trail(store, Marks(settings.privacy.audit_key))
+    return Reviews(store, trail, proof.read(settings.serving.event_keys), publish, time.time)
 
 
 def _list(_: argparse.Namespace, reviews: Reviews) -> JsonValue:

@@ -21,3 +21,5 @@ class Accepted:
     payload: Job | Rejection | Failure
     cause: str
     """What the event's id is made from: the same cause and outcome always give the same id."""
+    by: str = ""
+    """Whose key or token asked for it; empty where no caller did."""

@@ -11,7 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from shared import records
-from shared.errors import ObjectNotFoundError
+from shared.audit import journal
+from shared.audit.lines import MODERATION, Line
+from shared.errors import JsonValue, ObjectNotFoundError
 from shared.jobs.records import JSON
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
@@ -54,8 +56,14 @@ class _Record:
 
 
 def keep(storage: TenantStore, decisions: tuple[Decision, ...]) -> None:
-    """Put a stage's decisions on record. Every decision of moderation comes through here."""
+    """Put a stage's decisions on record, and note them for the audit. All of moderation's come through here."""
     storage.save(NAME, records.dumps(records.write(_Record(decisions))), JSON)
+    journal.note(*(_line(storage.stage, one) for one in decisions))
+
+
+def _line(stage: str, one: Decision) -> Line:
+    facts: dict[str, JsonValue] = {"picture": one.picture, "score": one.score, "threshold": one.threshold}
+    return Line(MODERATION, one.action, f"stage:{stage}", one.check, facts | {"model": one.model, "digest": one.digest})
 
 
 def of_stage(store: ObjectStore, tenant: str, job: str, stage: str) -> tuple[Decision, ...]:

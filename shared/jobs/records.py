@@ -31,6 +31,11 @@ class JobRecord:
     """The batch that made it, if one did."""
 
 
+@dataclass(frozen=True)
+class _Cancelled:
+    at: str
+
+
 def find(store: ObjectStore, tenant: str, job_id: str) -> JobRecord | None:
     """None when there is none, or one that nobody can read."""
     return _find(store, keys.job(tenant, job_id, JOB))[0]
@@ -63,20 +68,23 @@ def exists(store: ObjectStore, tenant: str, job_id: str, name: str) -> bool:
     return True
 
 
-def cancel(store: ObjectStore, tenant: str, job_id: str, now: float) -> None:
-    """No further stage works on the job; what it made and what was sent for it is deleted.
+def cancel(store: ObjectStore, tenant: str, job_id: str, now: float) -> str:
+    """No further stage works on the job; what it made and what was sent for it is deleted. Gives when that was.
 
-    Uploads in the inbox and stored templates are the tenant's own and stay. Raises NotFoundError.
+    Uploads in the inbox stay until the tenant's retention time is over, stored templates for good. Raises
+    NotFoundError.
     """
     folder = _folder(tenant, job_id)
     if not (exists(store, tenant, job_id, JOB) or exists(store, tenant, job_id, OUTCOME)):
         raise NotFoundError
+    mark = _Cancelled(timestamp(now))
     try:
-        mark = records.dumps({"at": timestamp(now)})
-        store.create(folder + CANCELLED, mark, content_type=JSON)
-    except PreconditionFailedError:
-        pass  # cancelled before: deleting goes on where it stopped
+        store.create(folder + CANCELLED, records.dumps(records.write(mark)), content_type=JSON)
+    except PreconditionFailedError:  # cancelled before: deleting goes on where it stopped
+        with suppress(ValueError):
+            mark = records.read(_Cancelled, records.loads(store.get(folder + CANCELLED)[0]))
     sweep(store, tenant, job_id)
+    return mark.at
 
 
 def sweep(store: ObjectStore, tenant: str, job_id: str) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from shared.audit.marks import Marks
+from shared.audit.trail import Trail
 from shared.events import proof
 from shared.serving import background, health, stage, web
 from shared.serving.context import LazyModels, StageSetup
@@ -29,7 +31,6 @@ from shared.telemetry.metrics import PrometheusMetrics
 from shared.tenancy import directory
 
 if TYPE_CHECKING:
-    from shared.context import Metrics
     from shared.net.fetch import Fetcher
     from shared.serving.edge import Edge
     from shared.serving.emitter import Emitter
@@ -78,6 +79,7 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         store=store,
         tenants=directory.load(tenants.tenants, tenants.api_keys, tenants.webhook_secrets, tenants.folder, metrics),
         proof=proof.read(serving.event_keys),
+        trail=Trail(store, Marks(settings.privacy.audit_key)),
         ledger=Ledger(store, seconds=serving.lease_seconds),
         outcomes=Outcomes(store, loaded.name),
         lifecycle=Lifecycle(serving.timeout_seconds),
@@ -118,7 +120,7 @@ def _add_work(app: Flask, services: Services, settings: Settings) -> None:
 
         publish = Outbox(services).publish
         token, life = settings.tenants.notification_token, services.lifecycle
-        edge = _edge(settings, services.metrics)
+        edge = _edge(settings, services)
         fetcher = _fetcher(settings)
         mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping, edge, fetcher))
 
@@ -130,12 +132,14 @@ def _fetcher(settings: Settings) -> Fetcher:
     return Fetcher(Bounds(float(fetch.seconds), most, at_once=fetch.at_once, plain_http=fetch.plain_http))
 
 
-def _edge(settings: Settings, metrics: Metrics) -> Edge:
-    from shared.serving.edge import Edge  # for the front door only
+def _edge(settings: Settings, services: Services) -> Edge:
+    from shared.serving.audited import FrontAudit  # for the front door only
+    from shared.serving.edge import Edge
     from shared.serving.rates import Rates
     from shared.tenancy.tokens import open_tokens
 
-    return Edge(open_tokens(settings.jwt), Rates(settings.rates, metrics), settings.rates.proxies)
+    audit, rates = FrontAudit(services.trail, services.metrics), Rates(settings.rates, services.metrics)
+    return Edge(open_tokens(settings.jwt), rates, settings.rates.proxies, audit)
 
 
 def _begin(every: Sequence[Services], leave: Callable[[int], None]) -> None:

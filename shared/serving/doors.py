@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shared.audit import lines
 from shared.errors import BrokerUnavailableError
 from shared.events import contract
 from shared.events.event import Event
+from shared.events.payloads import TERMINAL, Job, Payload
 from shared.jobs.accepted import Accepted
+from shared.jobs.records import OUTCOME, timestamp
 from shared.serving.answers import NOTHING, PUBLISHED, Reply
 from shared.serving.context import DoorContext
 from shared.serving.receive import Services, answer, once
@@ -37,9 +40,20 @@ class Outbox:
             raise BrokerUnavailableError("This process has no K_SINK.")
         payload = services.outcomes.settle(accepted.tenant, accepted.payload, accepted.cause)
         if payload is not None:
+            self._record(accepted, payload)
             wake = services.tenants.get(accepted.tenant).policy.wake
             event = contract.first(stage, accepted.tenant, payload, accepted.cause, wake=wake, traceparent=traceparent)
             services.emitter.publish(services.proof.sign(event))
+
+    def _record(self, accepted: Accepted, payload: Payload) -> None:
+        """On record before the event is out: a repeat, of whichever day, finds the day of the job or of its end."""
+        trail, stage, tenant = self.services.trail, self.services.stage.name, accepted.tenant
+        if isinstance(payload, Job):
+            line = lines.accepted(payload, accepted.by or f"door:{payload.origin}", trail.marks)
+            trail.write(tenant, payload.job, lines.ACCEPTED, payload.created, [line])
+        elif isinstance(payload, TERMINAL):
+            when = timestamp(trail.store.head(keys.job(tenant, payload.job, OUTCOME)).modified)
+            trail.write(tenant, payload.job, f"{stage}.ended", when, [lines.ended(payload, stage, trail.marks)])
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,17 @@ Knows flask, who callers are and the rates.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from flask import Request, Response, g
 
 from shared.errors import UnauthorizedError
-from shared.refusals import InvalidTokenError, RateLimitedError
+from shared.refusals import InsufficientScopeError, InvalidTokenError, RateLimitedError
 from shared.serving import addresses, identity
+from shared.serving.audited import FrontAudit
 from shared.serving.rates import Quota, Rates
 from shared.tenancy.caller import Caller
 from shared.tenancy.directory import Directory
@@ -44,6 +46,8 @@ class Edge:
     rates: Rates | None = None
     proxies: int = 0
     """How many stand in front and are trusted."""
+    audit: FrontAudit = field(default_factory=FrontAudit)
+    """Is told whom this turns away."""
 
     def caller(self, request: Request, tenants: Directory) -> Caller:
         """Who sent it, and may send it, and may send it now.
@@ -52,14 +56,16 @@ class Edge:
         TokenKeysUnavailableError.
         """
         found = self._known(request, lambda: identity.known(request, tenants, self.tokens))
-        self._count("key", found.key_id)
-        identity.permit(request, found)
+        with self._told(tenant=found.tenant.name, by=found.key_id):
+            self._count("key", found.key_id)
+            identity.permit(request, found)
         return found
 
     def notifier(self, request: Request, token: str) -> None:
         """Let in who has the operator's token for notifications. Raises UnauthorizedError, RateLimitedError."""
         self._known(request, lambda: _compare(identity.bearer(request), token))
-        self._count("notifications", "")
+        with self._told(by="notifications"):
+            self._count("notifications", "")
 
     def tell(self, response: Response) -> Response:
         """Put where the caller stands with its limit into the answer."""
@@ -70,13 +76,23 @@ class Edge:
 
     def _known(self, request: Request, check: Callable[[], T]) -> T:
         address = addresses.client(request.remote_addr or "", request.headers.get("X-Forwarded-For", ""), self.proxies)
-        self._admit(address)
+        with self._told(address=address):
+            self._admit(address)
+            try:
+                return check()
+            except UnauthorizedError as error:
+                if "Authorization" in request.headers:
+                    self._note(address, error)
+                self._count("address", address)
+                raise
+
+    @contextmanager
+    def _told(self, *, tenant: str = "", by: str = "", address: str = "") -> Iterator[None]:
+        """Have it put on record whom a limit, a block or a scope turns away. A wrong key alone is no decision."""
         try:
-            return check()
-        except UnauthorizedError as error:
-            if "Authorization" in request.headers:
-                self._note(address, error)
-            self._count("address", address)
+            yield
+        except (RateLimitedError, InsufficientScopeError) as error:
+            self.audit.turned_away(error, tenant=tenant, by=by, address=address)
             raise
 
     def _admit(self, address: str) -> None:

@@ -5,14 +5,12 @@ Knows flask, the doors and the job views. What each route takes and gives is wri
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
 
 from flask import Blueprint, Flask, Response, redirect, request
 from flask.typing import ResponseReturnValue
@@ -24,28 +22,31 @@ from shared.errors import (
     ForbiddenError,
     NotFoundError,
     ObjectNotFoundError,
+    QuotaExceededError,
+    RejectedError,
     RequestError,
+    StoreUnavailableError,
     UnauthorizedError,
 )
 from shared.events import notifications
-from shared.events.payloads import Job, ObjectRef
+from shared.events.payloads import Job
 from shared.jobs import line, records, requests, uploads, views
 from shared.jobs.accepted import Accepted
-from shared.jobs.requests import Fetch
+from shared.jobs.requests import Asked, Fetch
 from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
 from shared.net.fetch import Fetcher
-from shared.serving import api_documents, api_forms
+from shared.serving import api_documents, api_forms, streaming
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
 from shared.serving.edge import Edge
 from shared.serving.web import read_body, respond
 from shared.telemetry import trace
 from shared.telemetry.logs import bind
+from shared.tenancy.caller import Caller
 from shared.tenancy.tenant import Tenant
 
 MAX_WAIT_SECONDS = 60.0
 """Longest that `Prefer: wait` holds a request: load balancers cut silent connections after a minute or so."""
 MAX_PAGE = 100
-_CHUNK = 65_536
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,13 @@ class _Routes:
 
     def submit(self) -> Response:
         ctx = self._front.context()
-        owner, key = self._front.edge.caller(request, ctx.tenants).tenant, request.headers.get("Idempotency-Key")
+        caller, key = self._front.edge.caller(request, ctx.tenants), request.headers.get("Idempotency-Key")
+        owner = caller.tenant
         job_id = requests.job_id(owner, key)
         with bind(tenant=owner.name, job=job_id):
-            with closing(api_forms.asked(request, ctx.store, owner, job_id, self._fetch(ctx, owner))) as asked:
+            with self._audited(caller, job_id), self._asked(ctx, owner, job_id) as asked:
                 job = requests.submit(ctx, owner, job_id, asked, repeatable=key is not None)
-            self._publish(ctx, owner, job, repeatable=key is not None)
+            self._publish(ctx, caller, job, repeatable=key is not None)
             wait = api_forms.wait_seconds(request, min(MAX_WAIT_SECONDS, ctx.deadline.remaining()))
             return respond(self._after(ctx, owner.name, job.job, wait))
 
@@ -118,9 +120,9 @@ class _Routes:
 
     def cancel(self, job_id: str) -> Response:
         ctx = self._front.context()
-        owner = self._front.edge.caller(request, ctx.tenants).tenant
-        records.cancel(ctx.store, owner.name, job_id, ctx.now())
-        line.withdraw(ctx.store, owner.name, job_id)
+        caller = self._front.edge.caller(request, ctx.tenants)
+        owner = caller.tenant
+        self._cancel(ctx, caller, job_id)
         with suppress(BrokerUnavailableError):  # then the clock starts whoever waits for the slot
             for entry in line.start(ctx, owner):
                 self._front.publish(entry, _traceparent())
@@ -135,7 +137,7 @@ class _Routes:
         image = view.outcome.image
         try:
             link = ctx.store.link(image.key, owner.policy.link_seconds, filename=image.key.rpartition("/")[2])
-            return redirect(link, 307) if link.startswith(("https:", "http:")) else _streamed(ctx, image)
+            return redirect(link, 307) if link.startswith(("https:", "http:")) else streaming.picture(ctx.store, image)
         except ObjectNotFoundError:
             raise NotFoundError("The result is no longer stored.") from None
 
@@ -154,17 +156,39 @@ class _Routes:
             accepted = True
         return respond(PUBLISHED if accepted else NOTHING)
 
+    @contextmanager
+    def _audited(self, caller: Caller, job_id: str) -> Iterator[None]:
+        """Have it put on record that policy or quota refuses a job; a request that nobody can read is no decision."""
+        audit, tenant, by = self._front.edge.audit, caller.tenant.name, caller.key_id
+        try:
+            yield
+        except QuotaExceededError as error:
+            audit.turned_away(error, tenant=tenant, by=by)
+            raise
+        except RejectedError as error:
+            audit.refused(error, tenant, by, job_id)
+            raise
+
+    def _cancel(self, ctx: FrontContext, caller: Caller, job_id: str) -> None:
+        tenant = caller.tenant.name
+        when = records.cancel(ctx.store, tenant, job_id, ctx.now())
+        line.withdraw(ctx.store, tenant, job_id)
+        self._front.edge.audit.cancelled(tenant, caller.key_id, job_id, when)
+
+    def _asked(self, ctx: FrontContext, owner: Tenant, job_id: str) -> closing[Asked]:
+        return closing(api_forms.asked(request, ctx.store, owner, job_id, self._fetch(ctx, owner)))
+
     def _fetch(self, ctx: FrontContext, owner: Tenant) -> Fetch:
         policy, fetcher = owner.policy, self._front.fetcher
         return lambda urls: fetcher.fetch(urls, policy.fetch_hosts, policy.max_bytes, ctx.deadline.remaining())
 
-    def _publish(self, ctx: FrontContext, owner: Tenant, job: Job, *, repeatable: bool) -> None:
+    def _publish(self, ctx: FrontContext, caller: Caller, job: Job, *, repeatable: bool) -> None:
         try:
-            self._front.publish(Accepted(owner.name, job, cause=job.job), _traceparent())
-        except BrokerUnavailableError:
+            accepted = Accepted(caller.tenant.name, job, cause=job.job, by=caller.key_id)
+            self._front.publish(accepted, _traceparent())
+        except (BrokerUnavailableError, StoreUnavailableError):
             if not repeatable:  # nobody can ask for this job again: whatever the broker got must not run
-                records.cancel(ctx.store, owner.name, job.job, ctx.now())
-                line.withdraw(ctx.store, owner.name, job.job)
+                self._cancel(ctx, caller, job.job)
             raise
 
     def _after(self, ctx: FrontContext, tenant: str, job_id: str, wait: float) -> Reply:
@@ -183,26 +207,6 @@ class _Routes:
             return api_documents.fault(job_id, outcome, *headers)
         shown = api_documents.job(views.view(ctx.store, tenant, job_id))
         return api_documents.reply(shown, 200 if outcome is not None else 202, *headers)
-
-
-def _streamed(ctx: FrontContext, image: ObjectRef) -> Response:
-    """The picture from a file of our own, deleted already while it is read: whoever hangs up leaves nothing behind."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result"
-        ctx.store.download(image.key, path)
-        file = path.open("rb")
-    response = Response(_chunks(file), content_type=image.content_type)
-    response.content_length = image.size
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Content-Disposition"] = f'attachment; filename="{image.key.rpartition("/")[2]}"'
-    response.call_on_close(file.close)  # when nobody asks for the first byte
-    return response
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
 
 
 def _traceparent() -> str:

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from logging import getLogger
 from typing import TYPE_CHECKING
 
+from shared.audit import journal
+from shared.audit.lines import Line, ended
+from shared.audit.trail import Trail
 from shared.context import Metrics
 from shared.errors import RejectedError, RequestError, WakeswapError
 from shared.events import codec, contract
 from shared.events.event import Event, source_of
-from shared.events.payloads import Payload, Rejection
+from shared.events.payloads import TERMINAL, Payload, Rejection
 from shared.events.proof import EventKeys
 from shared.jobs import holds
 from shared.jobs.records import timestamp
@@ -53,6 +56,7 @@ class Services:
     tenants: Directory
     proof: EventKeys
     ledger: Ledger
+    trail: Trail
     outcomes: Outcomes
     lifecycle: Lifecycle
     models: LazyModels
@@ -157,9 +161,11 @@ class Receiver:
 
     def _work(self, delivery: Delivery) -> Reply:
         services, event = self.services, delivery.event
-        payload = self._handle(delivery)
+        with journal.opened() as decided:
+            payload = self._handle(delivery)
         if payload is not None:
             payload = services.outcomes.settle(delivery.tenant.name, payload, event.digest)
+        self._record(delivery, decided, payload)
         if payload is None:
             return NOTHING
         reply = services.proof.sign(
@@ -190,6 +196,13 @@ class Receiver:
         except RejectedError as error:
             log.info("rejected: %s", error, extra={"code": error.code})
             return Rejection(job, name, error.code, error.detail, error.status, error.context)
+
+    def _record(self, delivery: Delivery, decided: list[Line], payload: Payload | None) -> None:
+        """What was decided goes on record before anyone hears of it; where that fails, the event comes again."""
+        services, event, job = self.services, delivery.event, delivery.payload.job
+        if isinstance(payload, TERMINAL):
+            decided.append(ended(payload, services.stage.name, services.trail.marks))
+        services.trail.write(delivery.tenant.name, job, f"{services.stage.name}.{event.digest}", event.time, decided)
 
     def _hold(self, delivery: Delivery, error: holds.ReviewNeededError) -> None:
         services, checks = self.services, error.context["checks"]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from shared.audit.lines import REVIEW, Line
+from shared.audit.trail import Trail
 from shared.errors import JsonValue, NotFoundError
 from shared.events import contract
 from shared.events.event import Event
@@ -28,6 +30,7 @@ CAUSE = "review"
 @dataclass(frozen=True)
 class Reviews:
     store: ObjectStore
+    trail: Trail
     proof: EventKeys
     publish: Callable[[Event], None]
     """Returns when the broker has the event. Raises BrokerUnavailableError."""
@@ -52,6 +55,8 @@ class Reviews:
             )
         event = hold.original()
         following = contract.again(event, CAUSE) if verdict == APPROVED else self._end(hold, event)
+        line = Line(REVIEW, verdict, f"person:{kept.by}", facts={"stage": hold.stage, "checks": [*hold.checks]})
+        self.trail.write(hold.tenant, hold.job, f"{CAUSE}.{hold.digest}", kept.at, [line])
         if following is not None:
             self.publish(self.proof.sign(following))
         holds.done(self.store, hold)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from shared.audit.trail import Trail
 from shared.errors import BrokerUnavailableError, NotFoundError
 from shared.events import proof
 from shared.events.codec import decode
@@ -38,7 +39,8 @@ class Desk:
 
     @property
     def reviews(self) -> Reviews:
-        return Reviews(self.app.store, proof.read(EVENT_KEYS), self.publish, lambda: 1_800_000_000.0)
+        store, keys = self.app.store, proof.read(EVENT_KEYS)
+        return Reviews(store, Trail(store), keys, self.publish, lambda: 1_800_000_000.0)
 
     def status(self) -> str:
         return views.view(self.app.store, "demo", JOB).status

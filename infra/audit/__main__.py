@@ -1,0 +1,7 @@
+"""`python -m infra.audit`."""
+
+import sys
+
+from infra.audit.cli import main
+
+sys.exit(main())
