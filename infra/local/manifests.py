@@ -128,6 +128,10 @@ def _namespace(_: Manifests, document: Mapping[str, object], __: Generate) -> No
     refuse_unknown(document, {"apiVersion", "kind", "metadata"}, "")
 
 
+def _without_effect(_: Manifests, __: Mapping[str, object], ___: Generate) -> None:
+    """Who a pod is to a cluster and which packets may reach it: one machine has neither."""
+
+
 def _config_map(manifests: Manifests, document: Mapping[str, object], generate: Generate) -> None:
     refuse_unknown(document, {"apiVersion", "kind", "metadata", "data", "immutable"}, "")
     _store(manifests, document, text_mapping_at(document, "data", ""), generate)
@@ -178,6 +182,8 @@ def _templates(text: str) -> dict[str, str]:
 
 _KINDS: dict[tuple[str, str], Callable[[Manifests, Mapping[str, object], Generate], None]] = {
     ("v1", "Namespace"): _namespace,
+    ("v1", "ServiceAccount"): _without_effect,
+    ("networking.k8s.io/v1", "NetworkPolicy"): _without_effect,
     ("v1", "ConfigMap"): _config_map,
     ("v1", "Secret"): _secret,
     ("serving.knative.dev/v1", "Service"): _service,
