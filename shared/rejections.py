@@ -68,6 +68,13 @@ class AmbiguousSourceFaceError(RejectedError):
     title = "The source shows several faces"
 
 
+class SourceUnsuitedError(RejectedError):
+    """The embedded swapper would make a poor picture of it. `context`: `warnings`, `source` (index), `field`."""
+
+    code = "source_unsuited"
+    title = "The source does not suit the swapper"
+
+
 class NoFaceInReferenceError(RejectedError):
     code = "no_face_in_reference"
     title = "No face in the reference"

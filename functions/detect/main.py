@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functions.detect.picking import Picker
 from functions.detect.seeing import Sight
+from functions.detect.suiting import Suiting
 from shared.context import Context, SetupContext
 from shared.events.payloads import Face, Faces, Job
 from shared.rejections import NoFaceInSourceError
@@ -18,18 +19,20 @@ def setup(ctx: SetupContext) -> None:
 
 
 def handle(event: Job, ctx: Context) -> Faces:
-    picker, sight = Picker(event, ctx), Sight(ctx)
+    picker, sight, suiting = Picker(event, ctx), Sight(ctx), Suiting(event, ctx)
     sources, parts = [], []
     for ref in event.source:
         seen = sight.look(ref)
         sources.append(choose_source(seen.faces, event.options.source_face))
         parts.append(sight.measure(seen, sources[-1:]))
+        suiting.add(seen.image, sources[-1])
     if not sources:
         raise NoFaceInSourceError("The job names no source picture.")
     # of several pictures of one person, the most frontal shows the most of the face
     best = min(range(len(sources)), key=lambda index: abs(sources[index].yaw))
     seen = sight.look(event.target, event.options.min_score)
     targets = picker.pick(seen)
+    suiting.check(targets.sources, best)
     data = measured.write(measured.joined(parts), best, sight.measure(seen, targets.faces))
     return Faces(
         job=event.job,

@@ -61,6 +61,11 @@ class Options:
     source_face: str = "one"
     """Source face: `one` (the largest; near-equal ones are ambiguous), `largest` (no question asked), or an index
     counted left to right from 0, 0..999."""
+    unsuited_source: str = "refuse"
+    """What becomes of a source of which a poor picture would be made, before the swap: `refuse` refuses it with
+    `source_unsuited` where the picture would be poor whatever the target (`source_shadowed`, `source_hidden`: embedded
+    swapper only), `strict` for any warning about it that the swapper gives, `warn` never. Warnings that refuse nothing
+    stand in the result."""
     min_face: int = 20
     """Smallest face side in pixels of the target that is swapped, 18..4096."""
     min_score: float = 0.5
@@ -208,7 +213,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     """Why the result may look worse than it could with another source; nothing was refused for it. `source_turned`
     (beyond 35 degrees), `source_small` (below 80 pixels), and of the embedded swapper what every target shows:
-    `source_hard_light`, `source_glasses`, `source_mouth_covered`, `source_laughing`. By the tenant's moderation:
+    `source_shadowed` (hard shadows on both sides), `source_hidden` (little of the face is seen), `source_hard_light`,
+    `source_glasses`, `source_mouth_covered`, `source_laughing`. By the tenant's moderation:
     `blurred_nsfw` (the whole picture), `blurred_words` (banned words)."""
     provider: str = ""
     """Where the swapper ran: `cpu`, `cuda` or `tensorrt`. `cpu` in an installation that prefers a GPU means that there

@@ -171,6 +171,7 @@ CHECKS: Mapping[str, Check] = {
     "mapping": _mapping,
     "similarity": _real(0, 1),
     "source_face": _index_or("one", "largest"),
+    "unsuited_source": _choice("refuse", "strict", "warn"),
     "min_face": _whole(18, 4096),
     "min_score": _real(0.2, 1),
     "eyes": _choice("target", "source"),

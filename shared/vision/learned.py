@@ -71,6 +71,9 @@ class LearnedSwapper(ABC):
         self._model = runtime.batches(session)
         self._outputs = list(session.outputs)[:1]  # hyperswap's second output, a mask, is not read
 
+    def examine(self, source: SourceFace) -> tuple[str, ...]:  # noqa: ARG002 - a face is drawn anew
+        return ()
+
     @abstractmethod
     def prepare(self, sources: Sequence[SourceFace]) -> SourceRow:
         """One identity from one or more pictures of one person; once per job, whatever the number of targets."""

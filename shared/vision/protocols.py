@@ -199,6 +199,10 @@ class Swapper(Adapter, Protocol):
     takes_maskers: bool
     """Whether `swap` looks at its maskers; none are loaded for one that does not."""
 
+    def examine(self, source: SourceFace) -> tuple[str, ...]:
+        """The warnings that the source's identity will carry, at a part of the cost of `prepare`."""
+        ...
+
     def prepare(self, sources: Sequence[SourceFace]) -> Identity:
         """One identity from one or more pictures of one person; once per job, whatever the number of targets."""
         ...

@@ -14,7 +14,8 @@ import numpy as np
 from shared.vision.protocols import Floats, Image
 from shared.vision.swapper.colour import split
 from shared.vision.swapper.filters import Bools, blur, reduce, smoothstep
-from shared.vision.swapper.occlusion import Occlusion, find_occluders
+from shared.vision.swapper.glasses import has_glasses
+from shared.vision.swapper.occlusion import Occlusion, Seen, find_occluders
 from shared.vision.swapper.uv import UVGrid, uv_grid
 from shared.vision.swapper.visibility import visibility
 
@@ -53,6 +54,10 @@ class Analysis:
     """[64, 64, 3]: smooth log luma and chroma, as it falls on plain skin."""
     occlusion: Occlusion
     skin: SkinStatistics
+    luma: Floats
+    """[64, 64]: log luma as seen."""
+    plain: Floats
+    """[64, 64]: 1 on visible skin, 0 on features and near occluders."""
 
 
 def analyse(image: Image, mesh: Floats, facing: Floats | None = None) -> Analysis:
@@ -61,6 +66,7 @@ def analyse(image: Image, mesh: Floats, facing: Floats | None = None) -> Analysi
     `facing` [468]: given for a target, where the cheap test for visibility does; a source gets the full one and
     blurred sharpness values, so that it can be matched to any target.
     """
+    glasses = has_glasses(image, mesh)
     ratio = _PICTURE / max(image.shape[:2])
     if ratio <= 0.8:
         image, mesh = reduce(image, ratio), mesh * np.float32(ratio)
@@ -69,11 +75,12 @@ def analyse(image: Image, mesh: Floats, facing: Floats | None = None) -> Analysi
     visible = smoothstep(seen, 0.15, 0.45) * grid.inside
     texture = split(grid.unwrap(image, mesh).astype(np.float32))
     fit = fit_light(texture, visible * ~grid.features, grid)
-    occlusion = find_occluders(texture, fit.surface, (fit.luma_scale, fit.chroma_scale), visible, grid)
+    scales = (fit.luma_scale, fit.chroma_scale)
+    occlusion = find_occluders(Seen(texture, fit.surface, scales, visible, glasses), grid)
     skin = visible * ~grid.features * (1 - occlusion.near)
     light = _smooth_light(texture, fit, skin)
     statistics = _statistics(texture, light, skin, visible, SHARPNESS_BLURS if facing is None else (0.0,))
-    return Analysis(light, occlusion, statistics)
+    return Analysis(light, occlusion, statistics, np.ascontiguousarray(texture[..., 0]), skin)
 
 
 class LightFit(NamedTuple):

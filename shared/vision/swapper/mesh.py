@@ -18,9 +18,10 @@ from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFa
 from shared.vision.runtime import Runtime
 from shared.vision.swapper.analysis import analyse
 from shared.vision.swapper.filters import blur, enlarge, reduce, sample
+from shared.vision.swapper.fitness import examine
 from shared.vision.swapper.raster import draw
 from shared.vision.swapper.region import Box, crop_face
-from shared.vision.swapper.relight import Paint, relight
+from shared.vision.swapper.relight import Paint, Surface, relight
 from shared.vision.swapper.reshape import reshape
 from shared.vision.swapper.source import TEXTURE_SIZES, MeshIdentity, prepare_source
 from shared.vision.swapper.uv import uv_grid
@@ -57,6 +58,10 @@ class MeshSwapper:
         best = min(sources, key=lambda source: abs(pose_of(source.mesh).yaw))
         return prepare_source(best.image, best.mesh)
 
+    def examine(self, source: SourceFace) -> tuple[str, ...]:
+        """About 10 CPU ms."""
+        return examine(source.image, source.mesh).warnings
+
     def swap(
         self,
         frame: Image,
@@ -87,7 +92,7 @@ def _paint(work: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptio
     """The region with the face replaced, as a new picture."""
     height, width = work.shape[:2]
     front = facing(mesh)
-    paint = relight(identity, analyse(work, mesh, front), front, options)
+    paint = relight(identity, Surface(analyse(work, mesh, front), mesh, front), options)
     moved = reshape(mesh, identity.mesh, options.shape) if options.shape else mesh
     uv, shift = draw(moved, width, height, mesh if options.shape else None)
     under = work if shift is None else sample(work, shift.x, shift.y, cv2.INTER_CUBIC)

@@ -1,15 +1,15 @@
 """Hair, hands, glasses: what lies over the skin.
 
 An occluder is what a smooth light on skin cannot explain, that has some size and comes in from the rim or is large.
-Glasses are known by their bridge, and what covers the mouth by the lips that are missing: in both places the
-face's own features are dark and coloured too.
+What covers the mouth is known by the lips that are missing, and glasses are looked for elsewhere (`glasses`): in both
+places the face's own features are dark and coloured too.
 Lengths are in units of the texture's side.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import cv2
 import numpy as np
@@ -24,8 +24,6 @@ _FRINGE_FEATHER = 0.03
 """A fringe shades the skin below it: cut closer or harder, the shade reads as a second pair of brows. Elsewhere the
 wide margin would only take likeness away (0.007 of dlib's distance)."""
 
-_BRIDGE_DEPTH = 0.25
-"""Log luma. Measured: 8 bare faces up to 0.07 in any light, dark frames from 0.67; gilt ones (0.01-0.16) pass."""
 _LIPS_OVER_EYES = 0.25
 """Spread of log luma on the lips over that on eyes and brows. Measured: covered up to 0.15, seen from 0.37
 (half in shadow)."""
@@ -47,27 +45,36 @@ class Occlusion:
     mouth_covered: bool
 
 
-def find_occluders(
-    texture: Floats, surface: Floats, scales: tuple[float, float], visible: Floats, grid: UVGrid
-) -> Occlusion:
-    """`texture`, `surface`: [size, size, 3] log luma and chroma, as seen and as the light fit explains it.
+class Seen(NamedTuple):
+    """A face in the texture, and what is known of it."""
 
-    `scales`: robust deviations of luma and chroma about the fit.
-    """
+    texture: Floats
+    """[size, size, 3]: log luma and chroma."""
+    surface: Floats
+    """[size, size, 3]: as the light fit explains it."""
+    scales: tuple[float, float]
+    """Robust deviations of luma and chroma about the fit."""
+    visible: Floats
+    """[size, size]"""
+    glasses: bool
+
+
+def find_occluders(face: Seen, grid: UVGrid) -> Occlusion:
+    texture, visible = face.texture, face.visible
     size = grid.size
-    rest = texture - surface
-    suspicion = _suspicion(texture[..., 0], rest, scales, grid)
+    rest = texture - face.surface
+    suspicion = _suspicion(texture[..., 0], rest, face.scales, grid)
     found = _of_size(suspicion, grid)
     wide = grow(found, 0.1 * size)
-    glasses, mouth = _has_bridge(texture[..., 0], grid), _lacks_lips(texture[..., 0], visible, grid)
-    known = (grid.eye_band & glasses) | (grid.lower_face & mouth)
-    covered = (grow(found, 0.055 * size) & ~grid.core) | _sunglasses(rest[..., 0], visible, grid) | known
+    mouth, lenses = _lacks_lips(texture[..., 0], visible, grid), _sunglasses(rest[..., 0], visible, grid)
+    known = (grid.eye_band & face.glasses) | (grid.lower_face & mouth)
+    covered = (grow(found, 0.055 * size) & ~grid.core) | lenses | known
     return Occlusion(
         clear=1 - blur_mask(covered, 0.017 * size),
         clear_wide=_clear_source(wide, known, grid),
         suspicion=cast(Floats, cv2.dilate(suspicion, disc(0.04 * size))),
         near=(wide | known).astype(np.float32),
-        glasses=glasses,
+        glasses=face.glasses,
         mouth_covered=mouth,
     )
 
@@ -115,13 +122,6 @@ def _sunglasses(luma_rest: Floats, visible: Floats, grid: UVGrid) -> Bools:
         if seen.size > 12 and np.percentile(seen, 75) < -0.55:
             covered |= grow(lens, 0.07 * grid.size)
     return covered
-
-
-def _has_bridge(luma: Floats, grid: UVGrid) -> bool:
-    """A dark bar across the nose between the eyes: skin gets lighter or darker along it, but not darker and lighter."""
-    profile = luma[grid.bridge].mean(1)
-    above, below = np.maximum.accumulate(profile), np.maximum.accumulate(profile[::-1])[::-1]
-    return float((np.minimum(above, below) - profile).max()) > _BRIDGE_DEPTH
 
 
 def _lacks_lips(luma: Floats, visible: Floats, grid: UVGrid) -> bool:

@@ -5,6 +5,7 @@ Knows the texture square; no picture and no mesh.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -13,7 +14,9 @@ from shared.vision.protocols import Floats, SwapOptions
 from shared.vision.swapper.analysis import SHARPNESS_BLURS, Analysis, SkinStatistics
 from shared.vision.swapper.colour import join
 from shared.vision.swapper.filters import Bytes, blur, enlarge, smoothstep, smoothstep_of
-from shared.vision.swapper.source import HARD_LIGHT, MeshIdentity
+from shared.vision.swapper.mouth import wider_open, without_moustache
+from shared.vision.swapper.sides import HARD_LIGHT
+from shared.vision.swapper.source import MeshIdentity
 from shared.vision.swapper.uv import UVGrid, rim_feather, uv_grid
 
 _WHITE = np.float32(np.log(250.0))
@@ -31,11 +34,24 @@ class Paint(NamedTuple):
     """[size, size]: 1 on skin without features, where the frame's own grain belongs."""
 
 
-def relight(identity: MeshIdentity, target: Analysis, facing: Floats, options: SwapOptions) -> Paint:
-    """`facing` [468]: of the target's mesh."""
+class Surface(NamedTuple):
+    """The target face."""
+
+    analysis: Analysis
+    mesh: Floats
+    """[468, 3] in the pixels of some crop."""
+    facing: Floats
+    """[468]"""
+
+
+def relight(identity: MeshIdentity, target: Surface, options: SwapOptions) -> Paint:
     grid = uv_grid(identity.size)
-    opacity = _opacity(identity, target, grid.spread(facing), grid, options)
-    return Paint(_colour(identity, target, grid), opacity, 1 - grid.feature)
+    opacity = _opacity(identity, target.analysis, grid.spread(target.facing), grid, options)
+    laugh = wider_open(identity.mesh, target.mesh)
+    if laugh:
+        opacity = opacity * (1 - np.float32(laugh) * identity.teeth)
+        identity = replace(identity, detail=without_moustache(identity.detail, laugh, grid))
+    return Paint(_colour(identity, target.analysis, grid), opacity, 1 - grid.feature)
 
 
 def _colour(identity: MeshIdentity, target: Analysis, grid: UVGrid) -> Bytes:
@@ -66,8 +82,8 @@ def _as_sharp(identity: MeshIdentity, target: SkinStatistics) -> Floats:
 
 def _contrast(source: SkinStatistics, target: SkinStatistics) -> np.float32:
     """Halfway to the target's. Hard shadows may be lowered further than a face that needs its contrast to be known."""
-    least = 0.8 - 0.15 * smoothstep_of(source.contrast, 0.15, HARD_LIGHT)
-    return np.float32(np.clip((target.contrast / max(source.contrast, 1e-3)) ** 0.5, least, 1.2))
+    least = 0.84 - 0.19 * smoothstep_of(source.contrast, 0.15, HARD_LIGHT)
+    return np.float32(np.clip((target.contrast / max(source.contrast, 1e-3)) ** 0.5, least, 1.3))
 
 
 def _chroma(source: SkinStatistics, target: SkinStatistics, grid: UVGrid) -> Floats:

@@ -29,7 +29,7 @@ from shared.vision.swapper.filters import A, Bools, blur_mask, disc, sample, smo
 
 _FIXED = 256
 """cv2 draws at 1/256 pixel (shift 8)."""
-_BRIDGE_TOP, _BRIDGE_BOTTOM, _NOSE_FOOT = 168, 197, 2
+_BRIDGE, _NOSE_FOOT, _UPPER_LIP = 168, 2, 13
 _SIDE_WEIGHT = 0.62
 """The cylinder stretches the sides of the face: distances there count less."""
 
@@ -60,8 +60,10 @@ class UVGrid:
     """1 on the lips, soft."""
     lip_shape: Bools
     """The lips and what is between them, tightly."""
-    bridge: tuple[slice, slice]
-    """Rows and columns of the nose's bridge, between the eyes: where every pair of glasses shows."""
+    mouth_wide: Bools
+    """The lips with room around them: where the teeth of a laugh may show that the mesh sees too small."""
+    above_lip: Floats
+    """1 from the nose to the gap of the lips, soft: what a laugh shades here reads as a moustache."""
     eye_band: Bools
     """Eyes, brows and bridge with room for a frame around them."""
     lower_face: Bools
@@ -115,7 +117,8 @@ def uv_grid(size: int) -> UVGrid:
         lenses=(_region(size, EYE_A, BROW_A, grow=0.03), _region(size, EYE_B, BROW_B, grow=0.03)),
         lips=blur_mask(lips, 0.01 * size),
         lip_shape=_region(size, LIPS_OUTER),
-        bridge=_bridge(size),
+        mouth_wide=_region(size, LIPS_OUTER, grow=0.05),
+        above_lip=_above_lip(size),
         eye_band=_eye_band(size),
         lower_face=_rows(size) > canonical().uv[_NOSE_FOOT, 1] - 0.03,
         forehead=_forehead(size),
@@ -186,17 +189,23 @@ def _forehead(size: int) -> Floats:
     return smoothstep(_rows(size), edge + 0.03, edge - 0.03)
 
 
-def _bridge(size: int) -> tuple[slice, slice]:
-    x, top = canonical().uv[_BRIDGE_TOP] * size
-    bottom = canonical().uv[_BRIDGE_BOTTOM, 1] * size
-    return slice(int(top - 0.047 * size), int(bottom) + 1), slice(int(x - 0.035 * size), int(x + 0.035 * size) + 2)
+def _above_lip(size: int) -> Floats:
+    v = canonical().uv[:, 1]
+    rows = _rows(size)
+    band = (rows > v[_NOSE_FOOT] + 0.005) & (rows < v[_UPPER_LIP])
+    return blur_mask(_region(size, LIPS_OUTER, grow=0.07) & band, 0.01 * size)
+
+
+def _bridge_columns(size: int) -> slice:
+    x = float(canonical().uv[_BRIDGE, 0]) * size
+    return slice(int(x - 0.035 * size), int(x + 0.035 * size) + 2)
 
 
 def _eye_band(size: int) -> Bools:
     lenses = _region(size, EYE_A, BROW_A, EYE_B, BROW_B, grow=0.075)
     rows = np.nonzero(lenses.any(1))[0]
     between = np.zeros_like(lenses)
-    between[rows[0] : rows[-1] + 1, _bridge(size)[1]] = True
+    between[rows[0] : rows[-1] + 1, _bridge_columns(size)] = True
     return cv2.morphologyEx((lenses | between).astype(np.uint8), cv2.MORPH_CLOSE, disc(0.08 * size)) > 0
 
 
@@ -215,4 +224,4 @@ def _quadratic_basis(size: int) -> Floats:
 
 def rim_feather(grid: UVGrid) -> Floats:
     """Opacity that ends softly before the rim of the face."""
-    return smoothstep(grid.rim, 0.02, 0.10)
+    return smoothstep(grid.rim, 0.02, 0.09)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from shared.vision.canonical import EYE_A, EYE_B
+from shared.vision.canonical import EYE_A, EYE_B, LIPS_OUTER
 from shared.vision.protocols import Floats, Image
 from shared.vision.swapper.filters import Bools
 
 _TEMPLES = (234, 454)
 _CHEEK = [117, 50, 101]
 _MOUTH = [13, 14]
+_MIDLINE = [168, 4, 1, 152]
+_NASION = 168
 
 
 def eye_distance(mesh: Floats) -> float:
@@ -73,6 +75,38 @@ def with_shadows(image: Image, mesh: Floats) -> Image:
     phase = (np.arange(image.shape[1]) - mesh[:, 0].min()) / np.ptp(mesh[:, 0])
     stripes = np.where(np.sin(phase * 2 * np.pi * 2) > 0, 1.0, 0.4)
     return np.clip(image * stripes[None, :, None], 0, 255).astype(np.uint8)
+
+
+def with_shaded_side(image: Image, mesh: Floats) -> Image:
+    """Hard light from the viewer's right: the other half of the face has a quarter of it."""
+    middle, width = mesh[_MIDLINE, 0].mean(), np.ptp(mesh[:, 0])
+    lit = np.clip((np.arange(image.shape[1]) - middle) / (0.05 * width) + 0.5, 0, 1)
+    return np.clip(image * (0.25 + 0.75 * lit)[None, :, None], 0, 255).astype(np.uint8)
+
+
+def with_teeth(image: Image, mesh: Floats) -> Image:
+    """Teeth in all of the mouth, as where the mesh sees a laugh too small."""
+    return _over(image, lips_mask(image, mesh), np.float32([225, 232, 235]), 0.6)
+
+
+def lips_mask(image: Image, mesh: Floats) -> Bools:
+    mask = np.zeros(image.shape[:2], np.uint8)
+    cv2.fillPoly(mask, [mesh[LIPS_OUTER, :2].round().astype(np.int32)], 255)
+    return mask > 0
+
+
+def with_frown(image: Image, mesh: Floats) -> Image:
+    """Two upright creases between the brows and a broad shade under them."""
+    unit, mask = eye_distance(mesh), np.zeros(image.shape[:2], np.uint8)
+    x, y = mesh[_NASION, :2]
+    for side in (-0.05, 0.05):
+        ends = ([x + side * unit, y - 0.25 * unit], [x + side * unit, y - 0.02 * unit])
+        cv2.line(mask, *(np.int32(end).tolist() for end in ends), 255, max(1, round(0.02 * unit)))  # type: ignore[misc]
+    creased = _over(image, mask > 0, np.float32([40, 45, 60]), 0.6)
+    rows = (np.arange(image.shape[0]) - y + 0.1 * unit) / (0.12 * unit)
+    columns = (np.arange(image.shape[1]) - x) / (0.3 * unit)
+    shade = 1 - 0.3 * np.exp(-(rows[:, None] ** 2) - columns[None] ** 2)
+    return np.clip(creased * shade[..., None], 0, 255).astype(np.uint8)
 
 
 def _over(image: Image, mask: Bools, colour: Floats, soft: float) -> Image:

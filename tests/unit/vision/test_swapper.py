@@ -295,8 +295,8 @@ def test_grain_of_the_frame_does_not_stop_at_the_face(subject: Callable[..., Sub
 
 
 def test_hard_light_is_a_warning(subject: Callable[..., Subject]) -> None:
-    assert subject("hanks").identity.hard_light
-    assert not subject("astronaut").identity.hard_light
+    assert "source_hard_light" in subject("hanks").identity.warnings
+    assert "source_hard_light" not in subject("astronaut").identity.warnings
 
 
 def test_warm_needs_no_model(swapper: MeshSwapper) -> None:
