@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shared.storage.scoped import TenantStore
     from shared.tenancy.directory import Directory
     from shared.tenancy.tenant import Tenant
+    from shared.usage.pricing import Prices
 
 A = TypeVar("A")
 
@@ -71,6 +72,10 @@ class SetupContext(Protocol):
     models: Models
     log: logging.LoggerAdapter[logging.Logger]
 
+    def prices(self) -> Prices:
+        """What jobs cost here, read once. Raises ConfigError."""
+        ...
+
 
 class Context(Protocol):
     storage: TenantStore
@@ -106,6 +111,10 @@ class FrontContext(Protocol):
 
     def pause(self, seconds: float) -> bool:
         """Wait; False, at once, when the process has to end."""
+        ...
+
+    def prices(self) -> Prices:
+        """What jobs cost here, read once. Raises ConfigError."""
         ...
 
     def is_proven(self, event: Event) -> bool:

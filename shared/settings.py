@@ -121,6 +121,8 @@ class ServingSettings:
     slot_seconds: int = _env("WAKESWAP_SLOT_SECONDS", _whole(10, 86_400), 900)
     """Seconds after which the slot of a job that nobody works on is free for another: longer than an event may have to
     wait for its turn. Renewed by every stage when less than half is left."""
+    prices: str = _env("WAKESWAP_PRICES", _text, "")
+    """Price file of the usage records (docs/usage.md). Empty: the product's own, whose prices are an example."""
     batch_spread_seconds: int = _env("WAKESWAP_BATCH_SPREAD_SECONDS", _whole(0, 60), 60)
     """Seconds over which the batches of several tenants that become due in the same minute are spread."""
     max_body_bytes: int = _env("WAKESWAP_MAX_BODY_BYTES", _whole(1024, 10**12), 110_000_000)

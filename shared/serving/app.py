@@ -16,7 +16,7 @@ from shared.audit.marks import Marks
 from shared.audit.trail import Trail
 from shared.events import proof
 from shared.serving import background, health, stage, web
-from shared.serving.context import LazyModels, StageSetup
+from shared.serving.context import LazyModels, PriceList, StageSetup
 from shared.serving.doors import DoorReceiver, Outbox
 from shared.serving.idempotency import Ledger
 from shared.serving.lifecycle import BEGIN, EXTENSION, Lifecycle, forks
@@ -86,6 +86,7 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         models=LazyModels(settings.models, metrics),
         metrics=metrics,
         emitter=_emitter(serving),
+        prices=PriceList(serving.prices),
         timeout=serving.timeout_seconds,
         slot_seconds=serving.slot_seconds,
         spread=serving.batch_spread_seconds,
@@ -152,7 +153,7 @@ def _begin(every: Sequence[Services], leave: Callable[[int], None]) -> None:
 
 def _setup(services: Services) -> Callable[[], None] | None:
     setup = services.stage.setup
-    context = StageSetup(services.models, stage_log(services.stage.name))
+    context = StageSetup(services.models, stage_log(services.stage.name), services.prices)
     return None if setup is None else lambda: setup(context)
 
 

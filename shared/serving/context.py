@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shared.models.registry import ModelRegistry
     from shared.models.residents import Meter
     from shared.models.versions import Versions
+    from shared.usage.pricing import Prices
 
 A = TypeVar("A")
 _LOOK_SECONDS = 0.2
@@ -51,10 +52,23 @@ class EventDeadline:
         raise DeadlineExceededError
 
 
+@dataclass(frozen=True)
+class PriceList:
+    """The price file, read when a stage first asks for it. `path` empty: the product's own."""
+
+    path: str = ""
+
+    def __call__(self) -> Prices:
+        from shared.usage import pricing
+
+        return pricing.read(self.path)
+
+
 @dataclass
 class StageSetup:
     models: Models
     log: Log
+    prices: PriceList
 
 
 @dataclass
@@ -81,6 +95,7 @@ class DoorContext:
     deadline: Deadline
     proof: EventKeys
     lifecycle: Lifecycle
+    prices: PriceList
 
     def now(self) -> float:
         return time.time()

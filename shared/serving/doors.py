@@ -83,6 +83,7 @@ class DoorReceiver:
             deadline=services.deadline(),
             proof=services.proof,
             lifecycle=services.lifecycle,
+            prices=services.prices,
         )
 
     def _deliver(self, event: Event, traceparent: str) -> Reply:

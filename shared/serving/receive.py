@@ -27,7 +27,7 @@ from shared.jobs import holds
 from shared.jobs.records import timestamp
 from shared.jobs.slots import Keeper
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
-from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels
+from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels, PriceList
 from shared.serving.idempotency import Beat, Ledger, nothing
 from shared.serving.lifecycle import Lifecycle
 from shared.serving.outcome import Outcomes
@@ -62,6 +62,7 @@ class Services:
     models: LazyModels
     metrics: Metrics
     emitter: Emitter | None
+    prices: PriceList
     timeout: float
     """Seconds one event may take."""
     slot_seconds: float

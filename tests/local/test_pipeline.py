@@ -89,7 +89,7 @@ def test_functions_wake_for_an_upload_and_sleep_again(machine: Callable[..., Mac
     one.until(lambda: len(one.outcomes()) == 1, 60)
     one.until(one.asleep, 30)
     woken = {name for name, service in one.admin("/status")["services"].items() if service["wakes"]}
-    assert woken == {"intake", "moderate", "detect", "swap", "publish", "notify"}
+    assert woken == {"intake", "moderate", "detect", "swap", "publish", "notify", "meter"}
     ((message, body),) = receiver.told
     (job,) = one.outcomes()
     assert message == f"{job}.completed"

@@ -30,7 +30,7 @@ def test_a_refused_job_wakes_what_the_tenants_policy_says(
     status, problem = post(one, FACE / "one_face.jpg", REFUSED)
     assert (status, problem["code"]) == (422, "media_truncated")
     one.until(one.asleep, 60)
-    assert woken(one) == {"intake", "moderate", "notify"} | refused_wakes
+    assert woken(one) == {"intake", "moderate", "notify", "meter"} | refused_wakes
     assert post(one, FACE / "one_face.jpg", FACE / "same_face_twice.jpg")[0] == 200
     assert woken(one) >= {"detect", "swap", "publish"}
 

@@ -1,0 +1,117 @@
+"""The usage record: what one job used and what it costs. Knows nothing but its own shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from shared import records
+from shared.errors import JsonValue
+
+_COST = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Modes:
+    """What the job's options asked for, as far as it has a weight."""
+
+    swapper: str = ""
+    boost: int = 0
+    enhancer: str = ""
+    upscaler: str = ""
+
+
+@dataclass(frozen=True)
+class StageUse:
+    """One finished piece of work of the job: one event at one stage."""
+
+    stage: str
+    work: float
+    """Seconds from taking the event to the reply, of the attempt that finished."""
+    wake: float
+    """Seconds that the process took to wake for it; 0 when it was awake."""
+    device: dict[str, JsonValue] = field(default_factory=dict)
+    """Seconds that models ran in that attempt, by provider."""
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The cost, and what of the price file made it."""
+
+    prices: str
+    """The price file's version."""
+    currency: str
+    cost: str
+    """Decimal, to a millionth of the currency."""
+    resolution: str = "1"
+    weights: dict[str, JsonValue] = field(default_factory=dict)
+    """By mode; empty for a job that made no picture. The mode weight is their product."""
+    share: str = "1"
+    """What is billed of a job that ended so."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a bill is made from."""
+
+    outcome: str
+    """`completed`, `rejected` or `failed`."""
+    frames: int
+    """1 for a picture."""
+    pixels: int
+    """Of the picture that was made, before it was reduced for the caller; 0 where none was."""
+    modes: Modes
+    device: dict[str, JsonValue]
+    """Seconds that models ran for the job, by provider."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """usage/<month>/<job>.json."""
+
+    tenant: str
+    job: str
+    accepted: str
+    """RFC 3339; its month is the record's."""
+    ended: str
+    """RFC 3339: when the event that tells the end was made."""
+    code: str
+    """Of a rejection or a failure."""
+    priority: str
+    measures: Measures
+    stages: tuple[StageUse, ...]
+    """In the order in which they began."""
+    stored_bytes: int
+    """Of the job's folder and its results when it was metered, without records."""
+    bill: Bill
+
+    @property
+    def cost(self) -> Decimal:
+        return Decimal(self.bill.cost)
+
+
+def read(data: bytes) -> Usage:
+    """Raises ValueError for what is no usage record, or has no cost."""
+    usage = records.read(Usage, records.loads(data))
+    summed((usage.measures.device,))
+    if not _COST.fullmatch(usage.bill.cost):
+        raise ValueError("the cost is no decimal")
+    return usage
+
+
+def decimal(seconds: JsonValue) -> Decimal:
+    """As it is written in the record. Raises ValueError for what is no number of seconds."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < 10**9:
+        raise ValueError("not a number of seconds")
+    return Decimal(repr(seconds))
+
+
+def summed(parts: tuple[Mapping[str, JsonValue], ...]) -> dict[str, JsonValue]:
+    """Seconds by provider, added without binary rounding."""
+    found: dict[str, Decimal] = {}
+    for part in parts:
+        for provider, seconds in part.items():
+            found[provider] = found.get(provider, Decimal(0)) + decimal(seconds)
+    return {provider: float(seconds) for provider, seconds in sorted(found.items())}
