@@ -2,6 +2,9 @@
 
 import sys
 
-from infra.audit.cli import main
+try:
+    from infra.audit.cli import main
+except ModuleNotFoundError as error:
+    sys.exit(f"{error}: `make models` installs into .venv, `. .venv/bin/activate` makes its python the one in use")
 
 sys.exit(main())

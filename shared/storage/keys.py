@@ -148,8 +148,8 @@ def is_day(text: str) -> bool:
 
 
 def deletion(tenant: str, name: str = "") -> str:
-    """The plan of a deletion, or the prefix of a tenant's."""
-    base = f"{system('retention')}/{tenant_name(tenant)}/"
+    """The plan of a deletion, or the prefix of a tenant's; NOBODY's for what belongs to no tenant."""
+    base = f"{system('retention')}/{NOBODY if tenant == NOBODY else tenant_name(tenant)}/"
     return base + (_part(_NAME, name, "object name") if name else "")
 
 
