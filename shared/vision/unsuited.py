@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 POOR = ("source_shadowed", "source_hidden")
 """What `refuse` refuses: the result shows the edges of shadows, or is the target again."""
+EMBEDDED = (*POOR, "source_hard_light", "source_glasses", "source_mouth_covered", "source_laughing")
+"""What only the embedded swapper gives."""
 REASONS: Mapping[str, str] = {
     "source_turned": "The face is turned away beyond 35 degrees.",
     "source_small": "The face is smaller than 80 pixels.",

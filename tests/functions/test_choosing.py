@@ -432,7 +432,9 @@ def test_no_masker_is_loaded_for_the_embedded_swapper(
     masked = Chain(tmp_path / "a", fresh).run(astronaut, THREE, format="png", masks=("occlusion", "region"))
     plain = Chain(tmp_path / "b", fresh).run(astronaut, THREE, format="png")
     assert masked[1] == plain[1]
-    assert [fresh.residents.slot(name).adapter for name in ("xseg", "bisenet")] == [None, None]
+    loaded = {slot.name for slot in fresh.residents._slots.values() if slot.adapter is not None}
+    assert loaded >= {"centerface", "face_mesh"}
+    assert not loaded & {"xseg", "bisenet"}
 
 
 # finer points
