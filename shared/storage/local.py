@@ -47,6 +47,7 @@ class LocalStore:
         for name in ("tmp", "meta", "locks"):
             (self._own / name).mkdir(parents=True, exist_ok=True)
         self._real_root = os.path.realpath(self.root)
+        self._sweep_staged()
 
     def get(self, key: str, *, limit: int | None = None) -> tuple[bytes, ObjectInfo]:
         with self._open(key) as fd:
@@ -181,17 +182,32 @@ class LocalStore:
         """The new object and its side file on disk, not yet visible; gone again unless it was placed."""
         self._path(key)
         with _translated():
-            handle, name = tempfile.mkstemp(dir=self._own / "tmp")
-            new = Path(name)
+            handle, new = self._claim()
             try:
-                with os.fdopen(handle, "wb") as out:
-                    _fill(out.fileno(), data)
+                _fill(handle, data)
                 side = self._side(key, _identity(new.stat()))
                 side.parent.mkdir(parents=True, exist_ok=True)
                 side.write_text(json.dumps({"content_type": content_type, "metadata": dict(metadata)}))
                 yield new
             finally:
                 new.unlink(missing_ok=True)
+                os.close(handle)
+
+    def _claim(self) -> tuple[int, Path]:
+        """A new file, locked for as long as it is open, so that nobody takes it for what a dead writer left."""
+        while True:
+            handle, name = tempfile.mkstemp(dir=self._own / "tmp")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if os.fstat(handle).st_nlink:
+                return handle, Path(name)
+            os.close(handle)  # it was swept in the instant before it was locked
+
+    def _sweep_staged(self) -> None:
+        """Delete what writers left that were killed: whole pictures, which nothing else would ever delete."""
+        for entry in os.scandir(self._own / "tmp"):
+            with suppress(OSError), open(entry.path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry.path)
 
     def _place(self, key: str, new: Path, move: Callable[[Path, Path], None]) -> ObjectInfo:
         path, found = self._path(key), new.stat()

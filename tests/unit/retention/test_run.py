@@ -180,20 +180,21 @@ class PowerCut(BaseException):
 def counting(monkeypatch: pytest.MonkeyPatch, left: list[int]) -> None:
     """Let so many changes of the store happen, then cut the power, before or after the change by turns."""
     for name in ("create", "put", "delete"):
+        monkeypatch.setattr(LocalStore, name, _cut(getattr(LocalStore, name), left))
 
-        def cut(
-            self: LocalStore, *args: Any, _real: Callable[..., Any] = getattr(LocalStore, name), **more: Any
-        ) -> Any:
+
+def _cut(real: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
+    def cut(*args: Any, **more: Any) -> Any:
+        left[0] -= 1
+        if left[0] == -1:
+            raise PowerCut
+        done = real(*args, **more)
+        if left[0] == 0:
             left[0] -= 1
-            if left[0] == -1:
-                raise PowerCut
-            done = _real(self, *args, **more)
-            if left[0] == 0:
-                left[0] -= 1
-                raise PowerCut
-            return done
+            raise PowerCut
+        return done
 
-        monkeypatch.setattr(LocalStore, name, cut)
+    return cut
 
 
 def test_the_power_may_go_at_every_single_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
