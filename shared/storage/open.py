@@ -10,14 +10,15 @@ from shared.storage.protocol import ObjectStore
 
 
 def open_store(url: str) -> ObjectStore:
-    """`file:<folder>` or `s3://<bucket>`. Raises ConfigError for anything else."""
+    """`file:<folder>` or `s3://<bucket>[/<prefix>]`. Raises ConfigError for anything else."""
     scheme, _, rest = url.partition(":")
     if scheme == "file" and rest:
         return LocalStore(Path(rest.removeprefix("//")))
     if scheme == "s3" and rest.startswith("//"):
         from shared.storage.s3 import S3Store
 
-        bucket = rest[2:].rstrip("/")
-        if bucket and "/" not in bucket:
-            return S3Store(bucket)
-    raise ConfigError(f"Not a store address: {url!r}; use file:<folder> or s3://<bucket>.")
+        bucket, _, prefix = rest[2:].partition("/")
+        prefix = prefix.strip("/")
+        if bucket and all(part not in ("", ".", "..") for part in prefix.split("/") if prefix):
+            return S3Store(bucket, f"{prefix}/" if prefix else "")
+    raise ConfigError(f"Not a store address: {url!r}; use file:<folder> or s3://<bucket>[/<prefix>].")

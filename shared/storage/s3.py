@@ -83,10 +83,12 @@ class _Continuation(TypedDict, total=False):
 
 
 class S3Store:
-    """ObjectStore on one bucket."""
+    """ObjectStore on one bucket, or on the part of it below a prefix, which no key then shows."""
 
-    def __init__(self, bucket: str) -> None:
+    def __init__(self, bucket: str, prefix: str = "") -> None:
+        """`prefix`: empty, or ends in a slash."""
         self.bucket = bucket
+        self.prefix = prefix
 
     @cached_property
     def _client(self) -> S3Client:
@@ -94,10 +96,10 @@ class S3Store:
             return boto3.Session().client("s3", config=_CONFIG)
 
     def get(self, key: str, *, limit: int | None = None) -> tuple[bytes, ObjectInfo]:
-        keys.check(key)
+        name = self._name(key)
 
         def read() -> tuple[bytes, ObjectInfo]:
-            answer = self._client.get_object(Bucket=self.bucket, Key=key)
+            answer = self._client.get_object(Bucket=self.bucket, Key=name)
             with answer["Body"] as body:
                 if limit is not None and answer["ContentLength"] > limit:
                     raise PayloadTooLargeError(f"The object is over {limit} bytes.")
@@ -109,8 +111,8 @@ class S3Store:
         return self._try(key, read)
 
     def head(self, key: str) -> ObjectInfo:
-        keys.check(key)
-        return self._try(key, lambda: s3_answers.info(key, self._client.head_object(Bucket=self.bucket, Key=key)))
+        name = self._name(key)
+        return self._try(key, lambda: s3_answers.info(key, self._client.head_object(Bucket=self.bucket, Key=name)))
 
     def put(
         self, key: str, data: bytes, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
@@ -131,8 +133,8 @@ class S3Store:
             raise PreconditionFailedError(f"{key} does not exist.") from None
 
     def delete(self, key: str) -> None:
-        keys.check(key)
-        self._try(key, lambda: self._client.delete_object(Bucket=self.bucket, Key=key))
+        name = self._name(key)
+        self._try(key, lambda: self._client.delete_object(Bucket=self.bucket, Key=name))
 
     def list(self, prefix: str, *, cursor: str = "", limit: int = 1000, delimiter: str = "") -> Page:
         more: _Continuation = {"ContinuationToken": cursor} if cursor else {}
@@ -140,34 +142,33 @@ class S3Store:
         def read() -> ListObjectsV2OutputTypeDef:
             try:
                 return self._client.list_objects_v2(
-                    Bucket=self.bucket, Prefix=prefix, MaxKeys=limit, Delimiter=delimiter, **more
+                    Bucket=self.bucket, Prefix=self.prefix + prefix, MaxKeys=limit, Delimiter=delimiter, **more
                 )
             except ClientError as error:
                 if cursor and error.response["Error"]["Code"] == "InvalidArgument":
                     raise InvalidCursorError from error
                 raise
 
-        answer = self._try(prefix, read)
+        answer, hidden = self._try(prefix, read), len(self.prefix)
         objects = tuple(
-            ObjectInfo(item["Key"], item["Size"], item["ETag"], item["LastModified"].timestamp())
+            ObjectInfo(item["Key"][hidden:], item["Size"], item["ETag"], item["LastModified"].timestamp())
             for item in answer.get("Contents", [])
         )
-        prefixes = tuple(item["Prefix"] for item in answer.get("CommonPrefixes", []))
+        prefixes = tuple(item["Prefix"][hidden:] for item in answer.get("CommonPrefixes", []))
         return Page(objects, prefixes, answer.get("NextContinuationToken", ""))
 
     def upload(
         self, path: Path, key: str, *, content_type: str = BINARY, metadata: Mapping[str, str] = NO_METADATA
     ) -> ObjectInfo:
-        keys.check(key)
-        extra = {"ContentType": content_type, "Metadata": dict(metadata)}
-        self._try(key, lambda: self._client.upload_file(str(path), self.bucket, key, ExtraArgs=extra, Config=_TRANSFER))
+        name, extra = self._name(key), {"ContentType": content_type, "Metadata": dict(metadata)}
+        self._try(key, lambda: self._client.upload_file(str(path), self.bucket, name, extra, Config=_TRANSFER))
         return self.head(key)
 
     def download(self, key: str, path: Path) -> ObjectInfo:
-        info = self.head(key)
+        info, name = self.head(key), self._name(key)
         part = path.with_name(f".{path.name}.part")
         try:
-            self._try(key, lambda: self._client.download_file(self.bucket, key, str(part), Config=_TRANSFER))
+            self._try(key, lambda: self._client.download_file(self.bucket, name, str(part), Config=_TRANSFER))
             if part.stat().st_size != info.size:
                 raise StoreUnavailableError("The object came cut off.")
             part.replace(path)
@@ -176,14 +177,13 @@ class S3Store:
         return info
 
     def read_range(self, key: str, start: int, size: int, write: Write, *, etag: str = "") -> ObjectInfo:
-        keys.check(key)
-        position, end, version = start, start + size, etag
+        name, position, end, version = self._name(key), start, start + size, etag
 
         def read() -> ObjectInfo:
             nonlocal position, end, version
             condition: _IfMatch = {"IfMatch": version} if version else {}
             span = f"bytes={position}-{end - 1}"
-            answer = self._client.get_object(Bucket=self.bucket, Key=key, Range=span, **condition)
+            answer = self._client.get_object(Bucket=self.bucket, Key=name, Range=span, **condition)
             with answer["Body"] as body:
                 info = s3_answers.part_info(key, position, version, answer)
                 version, end = info.etag, min(end, info.size)
@@ -200,8 +200,7 @@ class S3Store:
             return self.head(key)
 
     def link(self, key: str, seconds: int, *, filename: str = "") -> str:
-        keys.check(key)
-        params = {"Bucket": self.bucket, "Key": key}
+        params = {"Bucket": self.bucket, "Key": self._name(key)}
         if filename:
             params["ResponseContentDisposition"] = f'attachment; filename="{filename}"'
         return self._client.generate_presigned_url("get_object", Params=params, ExpiresIn=seconds)
@@ -209,13 +208,13 @@ class S3Store:
     def _write(
         self, key: str, data: bytes, content_type: str, metadata: Mapping[str, str], condition: Mapping[str, str]
     ) -> ObjectInfo:
-        keys.check(key)
+        name = self._name(key)
         # tells our own write from another's when the answer to it was lost and the second try meets a 412
         nonce = {s3_answers.NONCE: uuid.uuid4().hex} if condition else {}
         arguments = {"ContentType": content_type, "Metadata": {**metadata, **nonce}, **condition}
 
         def write() -> ObjectInfo:
-            answer = self._client.put_object(Bucket=self.bucket, Key=key, Body=data, **arguments)  # type: ignore[arg-type]
+            answer = self._client.put_object(Bucket=self.bucket, Key=name, Body=data, **arguments)  # type: ignore[arg-type]
             return ObjectInfo(
                 key, len(data), answer["ETag"], s3_answers.date(answer["ResponseMetadata"]), content_type, metadata
             )
@@ -229,11 +228,16 @@ class S3Store:
 
     def _nonce_of(self, key: str) -> str:
         try:
-            return self._try(key, lambda: self._client.head_object(Bucket=self.bucket, Key=key))["Metadata"].get(
+            name = self._name(key)
+            return self._try(key, lambda: self._client.head_object(Bucket=self.bucket, Key=name))["Metadata"].get(
                 s3_answers.NONCE, ""
             )
         except ObjectNotFoundError:
             return ""
+
+    def _name(self, key: str) -> str:
+        """The key in the bucket. Raises InvalidKeyError."""
+        return keys.check(self.prefix + keys.check(key))
 
     def _try(self, key: str, call: Callable[[], T]) -> T:
         try:

@@ -10,10 +10,12 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.errors import (
+    ConfigError,
     ObjectNotFoundError,
     PayloadTooLargeError,
     PreconditionFailedError,
@@ -22,6 +24,7 @@ from shared.errors import (
 )
 from shared.rejections import InvalidKeyError
 from shared.storage.local import LocalStore
+from shared.storage.open import open_store
 from shared.storage.protocol import ObjectStore
 from tests.servers.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed
 
@@ -215,6 +218,31 @@ class TestLocalStore(StoreTests):
             BASE + name for name in ("Z", "a.b", "a/1", "a0", "é")
         ]
 
+    @pytest.mark.parametrize(
+        "prefix",
+        ["tenants/../", "../", "/", "tenants//", "tenants/./demo/", ".store/", "tenants/\x00/", f"{'x' * 300}/"],
+    )
+    def test_a_prefix_that_no_key_has_lists_nothing(self, store: LocalStore, prefix: str) -> None:
+        store.put(BASE + "a", b"")
+        assert store.list(prefix).objects == ()
+
+    def test_what_lies_beside_the_prefix_is_not_looked_at(
+        self, store: LocalStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A look at one of a tenant's many jobs costs what that job has."""
+        store.put("tenants/demo/jobs/one/job.json", b"")
+        store.put("tenants/demo/jobs/other/job.json", b"")
+        looked: list[str] = []
+        scandir = os.scandir
+
+        def noting(path: Path) -> Any:
+            looked.append(path.name)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", noting)
+        assert [item.key for item in store.list("tenants/demo/jobs/one/").objects] == ["tenants/demo/jobs/one/job.json"]
+        assert looked == ["one"]
+
     def test_links_lead_nowhere(self, store: LocalStore, tmp_path: Path) -> None:
         (tmp_path / "secret").write_text("secret")
         folder = store.root / BASE
@@ -260,6 +288,8 @@ class TestLocalStore(StoreTests):
 
 @pytest.mark.slow
 class TestS3Store(StoreTests):
+    url = "s3://wakeswap"
+
     @pytest.fixture(scope="class")
     @classmethod
     def server(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seaweed]:
@@ -282,10 +312,10 @@ class TestS3Store(StoreTests):
         ):
             monkeypatch.setenv(name, value)
         boto3.setup_default_session()
-        store = S3Store("wakeswap")
-        if "wakeswap" not in [bucket["Name"] for bucket in store._client.list_buckets()["Buckets"]]:
-            store._client.create_bucket(Bucket="wakeswap")
-        return store
+        whole = S3Store("wakeswap")
+        if "wakeswap" not in [bucket["Name"] for bucket in whole._client.list_buckets()["Buckets"]]:
+            whole._client.create_bucket(Bucket="wakeswap")
+        return open_store(self.url)
 
     def test_presigned_links_expire_and_resist_tampering(self, store: ObjectStore) -> None:
         store.put(BASE + "p", b"p")
@@ -316,3 +346,30 @@ class TestS3Store(StoreTests):
         boto3.setup_default_session()
         with pytest.raises(StoreAccessDeniedError):
             S3Store("wakeswap").put(BASE + "denied", b"x")
+
+
+@pytest.mark.slow
+class TestS3StoreBelowAPrefix(TestS3Store):
+    """`s3://<bucket>/<prefix>` is a store like any other; what lies beside the prefix is not there."""
+
+    url = "s3://wakeswap/dedicated/acme/"
+
+    def test_keys_lie_below_it_and_show_nothing_of_it(self, store: ObjectStore) -> None:
+        whole, other = open_store("s3://wakeswap"), open_store("s3://wakeswap/dedicated/acm")
+        key = store.put("tenants/a/inbox/only", b"here").key
+        assert key == "tenants/a/inbox/only"
+        assert whole.get(f"dedicated/acme/{key}")[0] == b"here"
+        assert [item.key for item in store.list("tenants/a/").objects] == [key]
+        assert store.list("tenants/a", delimiter="/").prefixes == ("tenants/a/",)
+        for beside in (whole, other):
+            assert beside.list("tenants/a/").objects == ()
+        with pytest.raises(InvalidKeyError):
+            store.put("k" * 1020, b"longer in the bucket than a key can be")
+
+
+@pytest.mark.parametrize(
+    "url", ["s3:wakeswap", "s3://", "s3:///a", "s3://b/a//c", "s3://b/../c", "s3://b/.", "http://b", "file:"]
+)
+def test_what_is_no_store_address_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError):
+        open_store(url)
