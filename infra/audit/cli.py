@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     show = commands.add_parser("show", help="the decisions of a day, or about a job")
     show.add_argument("--tenant", required=True, help=f"{NOBODY}: requests that came with no valid key or token")
-    show.add_argument("--day", type=_day, default="", help="YYYY-MM-DD, UTC (default: every day)")
+    show.add_argument("--day", type=_day, help="YYYY-MM-DD, UTC (default: every day)")
     show.add_argument("--job", default="", help="only about this job")
     show.add_argument("--format", choices=("table", "json"), default="table", help="json: one object a line")
     show.set_defaults(command=_show)
