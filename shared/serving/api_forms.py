@@ -60,7 +60,8 @@ def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
     request.max_form_parts = inbox.MAX_SOURCES + 8
     request.max_form_memory_size = _FORM_BYTES
     sources, targets = request.files.getlist("source"), request.files.getlist("target")
-    if unknown := sorted({*request.files, *request.form} - {*_PICTURES, "options"}):
+    names = {name or "" for name in (*request.files, *request.form)}  # werkzeug says None of a part without a name
+    if unknown := sorted(names - {*_PICTURES, "options"}):
         raise RequestError("There is no such part.", context={"field": unknown[0][:64]})
     if texts := sorted({*_PICTURES} & {*request.form}):
         raise RequestError("A picture is sent as a file, with a file name.", context={"field": texts[0]})

@@ -1,5 +1,5 @@
 """gunicorn's worker with answers of our form to what its parser refuses: `worker_class` names it. Imported by gunicorn
-only, and after the fork.
+only, and after the fork. Knows gunicorn, and that the application is flask's.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ import socket
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from flask import Flask, Response
+from flask import request as asked
+from gunicorn.http.errors import NoMoreData, ParseException
 from gunicorn.workers.gthread import ThreadWorker
 
 from shared.errors import PayloadTooLargeError, RequestError, WakeswapError
 from shared.serving.answers import Reply, problem
+from shared.serving.web import respond
 
 if TYPE_CHECKING:
     from gunicorn.http.message import Request
+    from gunicorn.workers.gthread import TConn
 
+_BROKEN = "wakeswap_broken"
+"""Set on a request's body once it turned out not to be one."""
 _STATUS = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) ")
 
 
@@ -26,10 +33,27 @@ class Worker(ThreadWorker):
     What it would say repeats the sender's bytes, and is HTML. The connection is closed after it either way.
     """
 
+    def load_wsgi(self) -> None:
+        """A chunked body is parsed while the application reads it: what is wrong with it comes out there."""
+        super().load_wsgi()
+        served: object = self.wsgi
+        if isinstance(served, Flask):
+            for kind in (ParseException, NoMoreData):
+                served.register_error_handler(kind, _broken_body)
+
+    def handle_request(self, req: Request, conn: TConn) -> bool:
+        """Whether the connection may be kept. After a broken body nobody knows where the next request would begin."""
+        return super().handle_request(req, conn) and not getattr(req.body, _BROKEN, False)
+
     def handle_error(
         self, req: Request | None, client: socket.socket, addr: str | int | tuple[str, int], exc: BaseException
     ) -> None:
         super().handle_error(req, _Translator(client), addr, exc)  # type: ignore[arg-type]
+
+
+def _broken_body(_: Exception) -> Response:
+    setattr(asked.environ["wsgi.input"], _BROKEN, True)
+    return respond(_reply(HTTPStatus.BAD_REQUEST))
 
 
 class _Translator:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +16,28 @@ _LAST = "\U0010ffff"
 
 
 def walk(root: Path, prefix: str, cursor: str, *, skip: str) -> Iterator[tuple[str, Path]]:
-    """(key, path) of every regular file with `prefix` after `cursor`, in code point (= UTF-8 byte) order."""
-    return _walk(root, "", prefix, cursor, skip)
+    """(key, path) of every regular file with `prefix` after `cursor`, in code point (= UTF-8 byte) order.
+
+    Goes straight to the folder that the prefix names: its neighbours may be many.
+    """
+    folder, base = root, ""
+    for name in prefix.split("/")[:-1]:
+        folder, base = folder / name, f"{base}{name}/"
+        if name in ("", ".", "..") or base == f"{skip}/" or not _is_folder(folder):
+            return
+    yield from _walk(folder, base, prefix, cursor, skip)
+
+
+def _is_folder(path: Path) -> bool:
+    """Not by a link, and not by a name that no folder can have."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
 
 
 def _walk(folder: Path, base: str, prefix: str, cursor: str, skip: str) -> Iterator[tuple[str, Path]]:

@@ -73,6 +73,17 @@ def test_sec_08_no_disagreement_about_where_a_body_ends(process: StageProcess, h
     assert closed
 
 
+@pytest.mark.parametrize(
+    "body", [b"5x\r\nhello\r\n", b"5\r\nhello, more\r\n", b"5\r\nhel", b"g\r\n", b"5\r\nhello\r\n0\r\nbad\r\n\r\n"]
+)
+def test_sec_08_a_broken_chunk_ends_the_connection(process: StageProcess, body: bytes) -> None:
+    """The parser finds out while the application reads. Found by fuzzing: it was a 500, and what follows a request."""
+    headers = b"Content-Type: application/cloudevents+json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    statuses, closed = answers(process, HEAD + headers + body + b"\r\n" * 3 + SECOND)
+    assert statuses == [400]
+    assert closed
+
+
 def lines(sent: Event) -> tuple[bytes, bytes]:
     """An event's header lines and its body."""
     fields, body = encode_binary(sent)

@@ -92,6 +92,14 @@ def test_parts_are_named(api: Api, data: dict[str, object], field: str) -> None:
     assert response.get_json(force=True)["context"] == {"field": field}
 
 
+def test_a_part_without_a_name_is_refused(api: Api) -> None:
+    """Found by fuzzing: werkzeug hands such a part on under the name None."""
+    head = "--b\r\nContent-Disposition: ; x=form-data; filename=t\r\n\r\nx\r\n--b--\r\n"
+    response = api.call("POST", "/v1/jobs", data=head.encode(), content_type="multipart/form-data; boundary=b")
+    assert code(response) == (400, "invalid_request")
+    assert response.get_json(force=True)["context"] == {"field": ""}
+
+
 def test_other_content_types(api: Api) -> None:
     assert code(api.call("POST", "/v1/jobs", data=b"x", content_type="text/plain")) == (415, "unsupported_content_type")
     assert code(api.call("POST", "/v1/jobs", data=b"{", content_type="application/json")) == (400, "invalid_request")
