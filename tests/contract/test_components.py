@@ -1,4 +1,4 @@
-"""Components change what they say and nothing that Knative refuses (webhook rules of knative.md, 1.2 and 1.3)."""
+"""Components change what they say: the caches, and the stages that share a process. Rules for all: test_manifests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from infra.local.manifests import load
-from tests.contract.components import BARE, CACHES, COMPONENTS, ROOT, of_kind, rendered
+from tests.contract.components import BARE, CACHES, of_kind, rendered
 
 SETS = [(cache,) for cache in CACHES] + [("fused", cache) for cache in CACHES] + [("fused",), ()]
 MODELS = {"moderate", "detect", "swap", "enhance", "publish", "fused"}
@@ -21,36 +21,6 @@ def pods(components: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 def kinds(pod: dict[str, Any]) -> dict[str, str]:
     return {volume["name"]: next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
-
-
-def flags(pod: dict[str, Any]) -> set[str]:
-    """What config-features must enable for this pod."""
-    found = {"kubernetes.podspec-init-containers"} if "initContainers" in pod else set()
-    volumes = kinds(pod)
-    if "hostPath" in volumes.values():
-        found.add("kubernetes.podspec-volumes-hostpath")
-    if "persistentVolumeClaim" in volumes.values():
-        found.add("kubernetes.podspec-persistent-volume-claim")
-        mounts = [mount for container in everything(pod) for mount in container.get("volumeMounts", [])]
-        if any(not m.get("readOnly") for m in mounts if volumes[m["name"]] == "persistentVolumeClaim"):
-            found.add("kubernetes.podspec-persistent-volume-write")
-    return found
-
-
-def everything(pod: dict[str, Any]) -> list[dict[str, Any]]:
-    return [*pod.get("initContainers", []), *pod["containers"]]
-
-
-@pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("others", [(), ("fused",)])
-def test_the_flags_it_lists_are_those_that_it_needs(cache: str, others: tuple[str, ...]) -> None:
-    folder = ROOT / "knative/components" / cache
-    listed = yaml.safe_load((folder / "config-features.yaml").read_text())["data"]
-    assert set(listed.values()) == {"enabled"}  # anything else is ignored without a word
-    assert set(listed) == set().union(*map(flags, pods((*others, cache)).values()))
-    readme = (folder / "README.md").read_text()
-    assert all(f"`{flag}`" in readme for flag in listed)
-    assert "**When:**" in readme
 
 
 @pytest.mark.parametrize("cache", CACHES)
@@ -115,9 +85,3 @@ def test_the_local_platform_plays_them(components: tuple[str, ...], tmp_path: An
     file.write_text(yaml.safe_dump_all(rendered("local", *components)))
     services = load(file, lambda _, templates: dict(templates)).services
     assert ("fused" in services) == ("fused" in components)
-
-
-def test_every_component_is_looked_at_here_and_says_when_to_use_it() -> None:
-    assert {*CACHES, "fused"} <= set(COMPONENTS)
-    for name in COMPONENTS:
-        assert (ROOT / "knative/components" / name / "README.md").is_file()

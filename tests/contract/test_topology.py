@@ -19,11 +19,6 @@ from infra.local.eventing.filters import parse_filter
 ROOT = Path(__file__).parents[2]
 STAGES = sorted(path.parent.name for path in (ROOT / "functions").glob("*/main.py"))
 OVERLAYS = sorted(path.name for path in (ROOT / "knative/overlays").iterdir())
-AUTOSCALING = {
-    "class", "metric", "target", "target-utilization-percentage", "target-burst-capacity", "min-scale", "max-scale",
-    "initial-scale", "activation-scale", "scale-down-delay", "scale-to-zero-pod-retention-period", "window",
-    "panic-window-percentage", "panic-threshold-percentage", "metric-aggregation-algorithm",
-}  # fmt: skip
 SILENT = {"notify", "meter"}
 """Their `handle` says nothing, so they may hear every rejection."""
 EXTERNAL = {"dev.knative.connector.event.aws-sqs", "dev.knative.eventing.aws-sqs", "dev.knative.sources.ping"}
@@ -193,15 +188,6 @@ def test_cold_05_no_worker_is_killed_for_working() -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_autoscaling_annotations_are_spelt_right_and_on_the_template(overlay: str) -> None:
-    prefix = "autoscaling.knative.dev/"
-    for name, service in services(overlay).items():
-        assert not [key for key in service["metadata"].get("annotations", {}) if key.startswith(prefix)], name
-        keys = {key.removeprefix(prefix) for key in annotations(service) if key.startswith(prefix)}
-        assert keys <= AUTOSCALING, name
-
-
-@pytest.mark.parametrize("overlay", OVERLAYS)
 def test_every_service_signs_and_believes_events_with_the_keys_of_one_secret(overlay: str) -> None:
     reference = {"secretKeyRef": {"name": "wakeswap-events", "key": "WAKESWAP_EVENT_KEYS"}}
     for name, service in services(overlay).items():
@@ -226,10 +212,3 @@ def test_cold_07_no_two_cron_sources_fire_in_the_same_minute(overlay: str) -> No
     minutes = [schedule.split()[0] for schedule in schedules]
     assert len(set(minutes)) == len(minutes)
     assert "0" not in minutes
-
-
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_s3_10_no_source_deletes_uploads(overlay: str) -> None:
-    for doc in render(overlay):
-        if doc["kind"] == "IntegrationSource" and "s3" in doc["spec"]["aws"]:
-            assert doc["spec"]["aws"]["s3"]["deleteAfterRead"] is False

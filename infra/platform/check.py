@@ -1,0 +1,10 @@
+"""All rules, entered: what whoever runs them imports. Knows where the rules are."""
+
+from __future__ import annotations
+
+from infra.platform.rules import autoscaling, cluster, delivery, pods, probes, shapes, sources, stages
+from infra.platform.rules.registry import RULES, Finding, findings
+
+MODULES = (shapes, autoscaling, pods, probes, delivery, sources, stages, cluster)
+
+__all__ = ["MODULES", "RULES", "Finding", "findings"]

@@ -1,0 +1,49 @@
+"""The schemas of every kind that we write: Knative's from tests/data, Kubernetes' own from kubernetes-validate."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.platform.schemas import Schemas
+
+CRDS = Path(__file__).parents[1] / "data/knative/crds"
+KUBERNETES = "v1.34.0-local-strict"
+"""The oldest Kubernetes that Knative Serving 1.22 runs on: what it knows, all newer ones know."""
+CORE = {
+    ("v1", "Namespace"): "namespace-v1",
+    ("v1", "ConfigMap"): "configmap-v1",
+    ("v1", "Secret"): "secret-v1",
+    ("v1", "Service"): "service-v1",
+    ("v1", "ServiceAccount"): "serviceaccount-v1",
+    ("v1", "PersistentVolumeClaim"): "persistentvolumeclaim-v1",
+    ("v1", "ResourceQuota"): "resourcequota-v1",
+    ("v1", "LimitRange"): "limitrange-v1",
+    ("apps/v1", "DaemonSet"): "daemonset-apps-v1",
+    ("apps/v1", "Deployment"): "deployment-apps-v1",
+    ("batch/v1", "Job"): "job-batch-v1",
+    ("batch/v1", "CronJob"): "cronjob-batch-v1",
+    ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicy-networking-v1",
+    ("rbac.authorization.k8s.io/v1", "Role"): "role-rbac-v1",
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): "rolebinding-rbac-v1",
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): "clusterrole-rbac-v1",
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): "clusterrolebinding-rbac-v1",
+    ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclass-scheduling-v1",
+    ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudget-policy-v1",
+}
+WITHOUT = {"RabbitmqBrokerConfig"}
+"""Kinds of other projects, whose schemas no package brings."""
+
+
+@cache
+def schemas() -> Schemas:
+    folder = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / KUBERNETES
+    known: dict[str, Any] = json.loads((folder / "_definitions.json").read_text())["$defs"]
+    kinds = {kind: json.loads((folder / f"{file}.json").read_text()) for kind, file in CORE.items()}
+    crds = [doc for file in sorted(CRDS.glob("*.yaml")) for doc in yaml.safe_load_all(file.read_text())]
+    return Schemas.of(crds, kinds, known)
