@@ -19,6 +19,8 @@ from shared.telemetry.logs import bind, configure, stage_log
 KEY = "k3y-0f-the-demo-tenant/+="
 WEBHOOK = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TOKEN = "eyJhbGciOi.payload.signature"
+OWN_KEY = "wk_abcdefgh_" + "a2" * 26
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJtYXJpYSJ9.c2lnbmF0dXJl"
 LINK = (
     "https://s3.example.com/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAEXAMPLE%2F20261130"
     "&X-Amz-Security-Token=FwoGZXIvYXdzEXAMPLE&X-Amz-Signature=0a1b2c3d4e5f"
@@ -33,6 +35,11 @@ HIDDEN = (
     "0a1b2c3d4e5f",
     "hunter2",
     "\\x89PNG",
+    OWN_KEY,
+    JWT,
+    "Maria",
+    "Muster",
+    "maria",
 )
 
 
@@ -76,6 +83,14 @@ def wrap(text: str) -> None:
         raise RuntimeError("wrapped") from error
 
 
+def test_sec_06_what_helps_stays(lines: Lines) -> None:
+    log.info("GET https://pictures.example.com/a.jpg?x=1 gave 403 for wk_abcdefgh_%s", "a2" * 26)
+    log.info("secret: missing; Must be whsec_ and base64; key wrong")
+    messages = [str(line["message"]) for line in lines()]
+    assert messages[0] == "GET https://pictures.example.com/a.jpg?[redacted] gave 403 for wk_abcdefgh_[redacted]"
+    assert messages[1].endswith("Must be whsec_ and base64; key wrong")
+
+
 def test_sec_06_a_line_break_in_a_key_makes_no_second_line(lines: Lines) -> None:
     log.info("key %s", "a\r\n2026 CRITICAL admin logged in\x1b[31m\x7f\u2028\x85x", extra={"key": "a\nb"})
     assert len(lines.raw) == 1
@@ -99,6 +114,16 @@ def test_sec_06_a_line_break_in_a_key_makes_no_second_line(lines: Lines) -> None
         "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE/20261130, SignedHeaders=host, Signature=0a1b2c3d4e5f",
         "redirect?url=https%3A%2F%2Fs3%2Fk%3FX-Amz-Signature%3D0a1b2c3d4e5f",
         "https://user:hunter2@example.com/",
+        "redis://:hunter2@127.0.0.1:6379/0 does not answer",
+        "password='hunter2', client_secret: hunter2",
+        f"token {JWT} refused",
+        f"key {OWN_KEY} opens nothing",
+        "https://pictures.example.com/a.jpg?sig=hunter2&sp=r gave 403",
+        "https%3A%2F%2Fpictures.example.com%2Fa.jpg%3Fsig%3Dhunter2",
+        "No object tenants/demo/inbox/Maria Muster, Mai '26/source.jpg.",
+        "GET /wakeswap/tenants%2Fdemo%2Finbox%2FMaria%20Muster.jpg",
+        'Content-Disposition: form-data; name="source"; filename="Maria Muster.jpg"',
+        "sent by maria.muster@example.com",
         "cannot decode " + repr(b"\x89PNG" + bytes(range(64))),
     ],
 )
@@ -115,6 +140,13 @@ def test_sec_06_secrets_show_nowhere(lines: Lines, text: str) -> None:
     assert "PermissionError" in lines()[2]["exception"]
 
 
+@pytest.mark.parametrize("piece", ["http://", "a.b@", "tenants/a/inbox/", "secret=", "eyJaaaa.", "b'", "a-"])
+def test_a_text_made_to_be_slow_is_not(lines: Lines, piece: str) -> None:
+    """What grows with the square of its length would run into the time limit of the tests."""
+    log.info(piece * (400_000 // len(piece)))
+    assert len(lines()) == 1
+
+
 @pytest.mark.parametrize("data", [b"\x89PNG" * 50, bytearray(200), memoryview(bytes(200))])
 def test_sec_06_bytes_are_named_by_their_size(lines: Lines, data: bytes) -> None:
     log.info("got %s", data, extra={"data": data})
@@ -124,7 +156,7 @@ def test_sec_06_bytes_are_named_by_their_size(lines: Lines, data: bytes) -> None
 
 
 def test_what_may_be_said_is_said(lines: Lines) -> None:
-    text = "tenant demo key tenants/demo/inbox/a.jpg digest " + "0" * 64
+    text = "tenant demo key tenants/demo/jobs/j1/swap/pixels.npy digest " + "0" * 64
     log.info(text, extra={"seconds": 0.25, "count": 3, "ok": True, "none": None, "nan": float("nan")})
     (line,) = lines()
     assert line["message"] == text
