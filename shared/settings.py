@@ -83,6 +83,9 @@ class ModelSettings:
     asked for."""
     device: str = _env("WAKESWAP_DEVICE", _one_of("cpu", "gpu", "gpu-preferred"), "cpu")
     """Where models run: `cpu`; `gpu`, CUDA or the process is not ready; `gpu-preferred`, CUDA where there is one."""
+    gpu_wait_seconds: int = _env("WAKESWAP_GPU_WAIT_SECONDS", _whole(0, 3600), 0)
+    """Seconds that a starting process waits for memory of the GPU that another still holds, not ready but alive; then
+    it ends. Below the startup probe's time and the progress deadline. 0: it ends at once."""
     tensorrt: bool = _env("WAKESWAP_TENSORRT", _flag, False)
     """Run models through TensorRT, or the process is not ready; needs WAKESWAP_DEVICE=gpu. `true` or `false`."""
     graph: str = _env("WAKESWAP_GRAPH", _one_of("mapped", "plain"), "mapped")

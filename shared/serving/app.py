@@ -21,6 +21,7 @@ from shared.serving.doors import DoorReceiver, Outbox
 from shared.serving.idempotency import Ledger
 from shared.serving.lifecycle import BEGIN, EXTENSION, Lifecycle, forks
 from shared.serving.outcome import Outcomes
+from shared.serving.patience import patiently
 from shared.serving.receive import Receiver, Services
 from shared.serving.slots import Slots
 from shared.serving.stage import Stage
@@ -65,7 +66,7 @@ def create(
         fused.mount(app, every, serving.handovers, serving.max_event_bytes)
     else:
         _add_work(app, services, settings)
-    app.extensions[BEGIN] = lambda: _begin(every, leave)
+    app.extensions[BEGIN] = lambda: _begin(every, leave, settings.models.gpu_wait_seconds)
     if not forks():
         app.extensions[BEGIN]()
     return app
@@ -143,10 +144,10 @@ def _edge(settings: Settings, services: Services) -> Edge:
     return Edge(open_tokens(settings.jwt), rates, settings.rates.proxies, audit)
 
 
-def _begin(every: Sequence[Services], leave: Callable[[int], None]) -> None:
+def _begin(every: Sequence[Services], leave: Callable[[int], None], patience: float) -> None:
     lifecycle, setups = every[0].lifecycle, [setup for services in every if (setup := _setup(services))]
     if setups:
-        lifecycle.load(lambda: _together(setups), leave)
+        lifecycle.load(patiently(lambda: _together(setups), patience, lifecycle.waits), leave)
     else:
         lifecycle.ready()
 

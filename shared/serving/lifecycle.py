@@ -76,8 +76,13 @@ class Lifecycle:
         """Everything is loaded and warm."""
         woke = round(time.time() - STARTED, 3)
         self._woke.put(woke)
+        self._failure = None
         self._ready = True
         log.info("ready", extra={"woke": woke})
+
+    def waits(self, error: TransientError) -> None:
+        """Not ready yet, for this reason, which probes and events are shown until it is."""
+        self._failure = error
 
     def first_wake(self) -> float:
         """Seconds from the start of the process to ready, for whoever asks first; 0 for everyone after."""

@@ -41,6 +41,22 @@ def test_cold_01_probes_tell_the_truth_while_models_load(tmp_path: Path) -> None
         assert process.log().count('"message": "loaded"') == 1
 
 
+def test_cold_06_a_process_waits_for_the_gpu_that_another_holds(tmp_path: Path) -> None:
+    """Not ready and alive, for the reason that is the true one, in one process; then ready, and it works."""
+    held = tmp_path / "held"
+    held.touch()
+    with running("crowded", tmp_path, HELD=str(held), WAKESWAP_GPU_WAIT_SECONDS="600") as process:
+        until(lambda: process.readiness().code == "gpu_unavailable")
+        assert process.call("GET", "/health/liveness").status == 200
+        refused = process.deliver(event())
+        assert (refused.status, refused.code) == (503, "gpu_unavailable")
+        assert int(refused.headers["Retry-After"]) > 0
+        held.unlink()
+        process.wait_ready()
+        assert process.deliver(event()).status == 200
+        assert process.log().count("Booting worker") == 1, "no crash, no restart"
+
+
 def test_cold_05_a_long_load_and_a_long_job_are_not_killed(tmp_path: Path) -> None:
     """The load and the job are longer than gunicorn's default timeout of 30 s would allow together with a restart."""
     with running("heavy", tmp_path, WARM_SECONDS="33") as loading, running("slow", tmp_path) as working:

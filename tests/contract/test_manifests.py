@@ -16,6 +16,7 @@ from infra.platform.check import findings
 from infra.platform.cli import manifests
 from infra.platform.configs import AUTOSCALER, DEFAULTS, Configs
 from infra.platform.needs import needs
+from infra.platform.rules.probes import deadline
 from infra.platform.stack import Stack
 from tests.contract.components import BARE, CACHES, COMPONENTS, ROOT, of_kind, render, rendered
 from tests.contract.schemas import WITHOUT, schemas
@@ -126,6 +127,10 @@ def test_cold_06_a_roll_out_on_one_gpu_waits_for_nobody() -> None:
     for service in on_gpu:
         assert (service.scale["min-scale"], service.scale["initial-scale"]) == ("0", "0")
         assert int(service.scale["max-scale"]) >= 1
+        (container,) = service.serving
+        (patience,) = [int(entry["value"]) for entry in container.env if entry["name"] == "WAKESWAP_GPU_WAIT_SECONDS"]
+        probe = container.spec["startupProbe"]
+        assert patience < probe["periodSeconds"] * probe["failureThreshold"] < deadline(service)
     assert any(need.config == AUTOSCALER for need in needs(stack))
     readme = (ROOT / "knative/components/gpu/README.md").read_text()
     assert "## A roll-out when there is one GPU" in readme
