@@ -26,9 +26,9 @@ pytestmark = pytest.mark.slow
 
 def fuse(docs: list[dict[str, Any]]) -> None:
     """The local overlay with the component, and the test's own settings kept."""
-    (config,) = [doc for doc in docs if doc["kind"] == "ConfigMap"]
+    configs = [doc for doc in docs if doc["kind"] == "ConfigMap"]
     fused = [doc for doc in rendered("local", "fused") if doc["kind"] != "ConfigMap"]
-    docs[:] = [config, *json.loads(json.dumps(fused))]
+    docs[:] = [*configs, *json.loads(json.dumps(fused))]
 
 
 def work(one: Machine) -> tuple[bytes, dict[str, Event]]:
