@@ -45,5 +45,5 @@ def schemas() -> Schemas:
     folder = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / KUBERNETES
     known: dict[str, Any] = json.loads((folder / "_definitions.json").read_text())["$defs"]
     kinds = {kind: json.loads((folder / f"{file}.json").read_text()) for kind, file in CORE.items()}
-    crds = [doc for file in sorted(CRDS.glob("*.yaml")) for doc in yaml.safe_load_all(file.read_text())]
+    crds = [doc for file in sorted(CRDS.glob("*.yaml")) for doc in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
     return Schemas.of(crds, kinds, known)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from infra.local.eventing.filters import parse_filter
+from tests.contract.components import rendered
 
 ROOT = Path(__file__).parents[2]
 STAGES = sorted(path.parent.name for path in (ROOT / "functions").glob("*/main.py"))
@@ -24,11 +22,8 @@ SILENT = {"notify", "meter"}
 EXTERNAL = {"dev.knative.connector.event.aws-sqs", "dev.knative.eventing.aws-sqs", "dev.knative.sources.ping"}
 
 
-@cache
 def render(overlay: str) -> tuple[dict[str, Any], ...]:
-    kubectl = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or "kubectl"
-    command = [kubectl, "kustomize", str(ROOT / "knative/overlays" / overlay)]
-    return tuple(yaml.safe_load_all(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    return rendered(overlay)
 
 
 def services(overlay: str = "local") -> dict[str, dict[str, Any]]:
