@@ -17,6 +17,7 @@ from typing import Any, get_args
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import metric_page  # noqa: E402
 import model_page  # noqa: E402 - after the path is set
 import yaml  # noqa: E402
 from marking import MADE, code, table  # noqa: E402
@@ -32,6 +33,7 @@ Docs = dict[str, dict[str, str]]
 def main() -> int:
     pages = {
         "events.md": events(),
+        "metrics.md": metric_page.page(),
         "models.md": model_page.page(),
         "options.md": options(),
         "settings.md": settings_page(),
@@ -71,7 +73,8 @@ def _below_fields(item: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def settings_page() -> str:
-    docs = field_docs(ROOT / "shared/settings.py") | field_docs(ROOT / "shared/edge_settings.py")
+    sources = ("settings", "edge_settings", "trace_settings")
+    docs = {name: docs for source in sources for name, docs in field_docs(ROOT / f"shared/{source}.py").items()}
     parts = [
         MADE,
         "# Settings",

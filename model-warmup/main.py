@@ -31,9 +31,10 @@ from shared.models import audit, build, display  # noqa: E402
 from shared.models.cache import ModelCache  # noqa: E402
 from shared.models.catalog import Catalog  # noqa: E402
 from shared.models.filling import Filler, asked_for  # noqa: E402
-from shared.models.progress import Progress  # noqa: E402
+from shared.models.progress import Progress, Step  # noqa: E402
 from shared.models.spec import ModelSpec  # noqa: E402
-from shared.settings import Settings  # noqa: E402
+from shared.models.tally import Tally  # noqa: E402
+from shared.settings import ModelSettings, Settings  # noqa: E402
 from shared.tenancy import directory  # noqa: E402
 
 
@@ -59,9 +60,12 @@ def main() -> int:
         if arguments.watch:
             watch(settings, filler, specs, arguments.every)
         if arguments.wait:
-            wait(cache, specs)
+            tally = Tally()
+            wait(cache, specs, tally)
+            tell(models, tally)
             return 0
-        with display.progress() as progress:
+        with display.progress() as shown:
+            progress = Tally(shown)
             if arguments.verify:
                 verify(catalog, cache, progress)
             filler.fill(cache, specs, progress)
@@ -69,6 +73,7 @@ def main() -> int:
                 filler.look()
             if arguments.samples:
                 copy_samples(catalog, cache, arguments.samples, progress)
+        tell(models, progress)
     except WakeswapError as error:
         print(f"model-warmup: {error.code}: {error.detail}", file=sys.stderr)
         return 2 if isinstance(error, ConfigError) else 1
@@ -103,13 +108,21 @@ def verify(catalog: Catalog, cache: ModelCache, progress: Progress) -> None:
         print(f"model-warmup: {finding.state}: {finding.folder}/{finding.file}", file=sys.stderr)
 
 
-def wait(cache: ModelCache, specs: Sequence[ModelSpec]) -> None:
+def tell(settings: ModelSettings, tally: Tally) -> None:
+    """What was fetched, for the metrics of the function beside this step."""
+    if settings.report:
+        tally.leave(Path(settings.report))
+
+
+def wait(cache: ModelCache, specs: Sequence[ModelSpec], progress: Progress) -> None:
     """How long it may take is the platform's business: a pod has its progress deadline."""
     for spec in specs:
         if cache.find(spec) is None:
             print(f"model-warmup: waiting for {spec.name}", file=sys.stderr, flush=True)
+            progress(Step(spec.name, "wait"))
         while cache.find(spec) is None:
             time.sleep(LOOK_SECONDS)
+        progress(Step(spec.name, "ready"))
 
 
 def needed(catalog: Catalog, names: list[str], prefetch: str) -> tuple[ModelSpec, ...]:

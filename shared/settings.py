@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from shared.edge_settings import JwtSettings, RateSettings
 from shared.errors import ConfigError
+from shared.trace_settings import TraceSettings
 from shared.variables import env as _env
 from shared.variables import flag as _flag
 from shared.variables import one_of as _one_of
@@ -81,6 +82,8 @@ class ModelSettings:
     """Catalogue names or roles, separated by commas, of models that jobs ask for (swappers, `occluder`, enhancers,
     ...): fetched by the init step of the stage that runs them, so that no job waits for it. Others are fetched when
     asked for."""
+    report: str = _env("WAKESWAP_FETCH_REPORT", _text, "")
+    """File in which the init step tells the function beside it what it had to fetch, for its metrics. Empty: none."""
     device: str = _env("WAKESWAP_DEVICE", _one_of("cpu", "gpu", "gpu-preferred"), "cpu")
     """Where models run: `cpu`; `gpu`, CUDA or the process is not ready; `gpu-preferred`, CUDA where there is one."""
     gpu_wait_seconds: int = _env("WAKESWAP_GPU_WAIT_SECONDS", _whole(0, 3600), 0)
@@ -190,6 +193,7 @@ class Settings:
     rates: RateSettings = field(default_factory=RateSettings)
     fetch: FetchSettings = field(default_factory=FetchSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
+    traces: TraceSettings = field(default_factory=TraceSettings)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -204,6 +208,7 @@ class Settings:
             rates=RateSettings(**_values(fields(RateSettings), environ)),
             fetch=FetchSettings(**_values(fields(FetchSettings), environ)),
             privacy=PrivacySettings(**_values(fields(PrivacySettings), environ)),
+            traces=TraceSettings(**_values(fields(TraceSettings), environ)),
         )
 
     def secrets(self) -> tuple[str, ...]:
@@ -211,7 +216,7 @@ class Settings:
         tenants, store = self.tenants, self.store
         entries = f"{tenants.api_keys},{tenants.webhook_secrets},{self.serving.event_keys}".split(",")
         values = [entry.partition("=")[2].strip() for entry in entries]
-        values += [self.jwt.secret, self.rates.store_password, self.privacy.audit_key]
+        values += [self.jwt.secret, self.rates.store_password, self.privacy.audit_key, *self.traces.secrets()]
         return tuple(filter(None, [*values, tenants.notification_token, store.secret_key, store.session_token]))
 
 
@@ -224,6 +229,7 @@ GROUPS = (
     RateSettings,
     FetchSettings,
     PrivacySettings,
+    TraceSettings,
 )
 
 

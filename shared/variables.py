@@ -32,6 +32,12 @@ def whole(lowest: int, highest: int) -> Callable[[str], int]:
     return read
 
 
+def share(value: str) -> float:
+    if not re.fullmatch(r"[0-9]{0,3}(\.[0-9]{0,15})?", value) or value in ("", ".") or not 0 <= float(value) <= 1:
+        raise ValueError("is not a number from 0 to 1")
+    return float(value)
+
+
 def one_of(*allowed: str) -> Callable[[str], str]:
     def read(value: str) -> str:
         if value not in allowed:

@@ -5,7 +5,7 @@ Knows the payloads and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shared.events.payloads import Failure, Job, Rejection
 
@@ -23,3 +23,7 @@ class Accepted:
     """What the event's id is made from: the same cause and outcome always give the same id."""
     by: str = ""
     """Whose key or token asked for it; empty where no caller did."""
+    waited: bool = field(default=False, compare=False)
+    """Whether the job stood in the line until now."""
+    traceparent: str = field(default="", compare=False)
+    """Of a job that waited: the span in which it was taken in; empty for one that begins a trace of its own."""

@@ -12,6 +12,7 @@ import hashlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 
 from shared import records as text
 from shared.context import FrontContext
@@ -25,6 +26,7 @@ from shared.jobs.records import CANCELLED, JSON, OUTCOME, JobRecord
 from shared.rejections import InvalidKeyError, UnknownTenantError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
+from shared.telemetry import spans
 from shared.tenancy.tenant import Tenant
 
 INTERACTIVE, BATCH = PRIORITIES = ("interactive", "batch")
@@ -35,6 +37,8 @@ PING = "dev.knative.sources.ping"
 TICK = {"start": "waiting"}
 """The data of the PingSource that strikes every minute."""
 _PAGE = 50
+_MOST = 5000
+"""Waiting jobs that are counted; more look like so many."""
 
 
 def admit(ctx: FrontContext, tenant: Tenant, made: Made) -> Iterator[Accepted]:
@@ -46,7 +50,8 @@ def admit(ctx: FrontContext, tenant: Tenant, made: Made) -> Iterator[Accepted]:
         if _may_begin(ctx, tenant, job, made.fresh):
             yield made.accepted
         else:
-            _join(ctx.store, tenant, job)
+            now = spans.current()
+            _join(ctx.store, tenant, job, str(now or ""))
             yield from start(ctx, tenant)
 
 
@@ -83,6 +88,7 @@ def tick(ctx: FrontContext) -> Iterator[Accepted]:
 
     Batches that begin are spread over `ctx.spread` seconds: clocks of all tenants strike in the same second.
     """
+    _tell(ctx)
     yield from _in_turn([_start(ctx, tenant, INTERACTIVE) for tenant in _waiting(ctx, INTERACTIVE)])
     now = ctx.now()
     ready = [tenant for tenant in _waiting(ctx, BATCH) if slots.has_room(ctx.store, tenant, batch=True, now=now)]
@@ -122,7 +128,8 @@ def _may_begin(ctx: FrontContext, tenant: Tenant, job: Job, fresh: bool) -> bool
     try:
         _take(ctx, tenant, job)
     except QuotaExceededError as error:
-        ctx.metrics.count("jobs_waiting", limit=str(error.context["limit"]))
+        limit = str(error.context["limit"])
+        ctx.metrics.count("jobs_queued", limit=limit, tenant_class=tenant.policy.isolation)
         return False
     return True
 
@@ -132,16 +139,18 @@ def _take(ctx: FrontContext, tenant: Tenant, job: Job) -> slots.Taken:
     return slots.take(ctx.store, tenant, job.job, batch=batch, now=ctx.now(), seconds=ctx.slot_seconds)
 
 
-def _join(store: ObjectStore, tenant: Tenant, job: Job) -> None:
+def _join(store: ObjectStore, tenant: Tenant, job: Job, traceparent: str = "") -> None:
+    record = JobRecord(job, traceparent=traceparent)
     with suppress(PreconditionFailedError):  # it waits already
-        store.create(_place(tenant.name, job), text.dumps(text.write(JobRecord(job))), content_type=JSON)
+        store.create(_place(tenant.name, job), text.dumps(text.write(record)), content_type=JSON)
 
 
 def _start(ctx: FrontContext, tenant: Tenant, priority: str) -> Iterator[Accepted]:
     for key in _places(ctx.store, keys.line(priority, tenant.name)):
-        job = _job(ctx, tenant, key)
-        if job is None:
+        record = _record(ctx, tenant, key)
+        if record is None:
             continue
+        job = record.job
         try:
             taken = _take(ctx, tenant, job)
         except QuotaExceededError:
@@ -151,28 +160,36 @@ def _start(ctx: FrontContext, tenant: Tenant, priority: str) -> Iterator[Accepte
         elif not taken.fresh and ctx.now() - taken.slot.taken < STARTING_SECONDS:
             continue  # another process is about to publish it
         else:
-            yield Accepted(tenant.name, job, cause=job.job)
+            yield Accepted(tenant.name, job, cause=job.job, waited=True, traceparent=record.traceparent)
         ctx.store.delete(key)
 
 
-def _job(ctx: FrontContext, tenant: Tenant, key: str) -> Job | None:
+def _record(ctx: FrontContext, tenant: Tenant, key: str) -> JobRecord | None:
     """The job that waits at `key`; None when it was started meanwhile, or when nobody can read it, which is told."""
     try:
         data, _ = ctx.store.get(key)
     except ObjectNotFoundError:
         return None
     try:
-        return text.read(JobRecord, text.loads(data)).job
+        return text.read(JobRecord, text.loads(data))
     except ValueError:
         found = records.find(ctx.store, tenant.name, key.removesuffix(".json").rpartition(".")[2])
     if found is None:
         ctx.log.error("a waiting job cannot be read and is given up: %s", key)
         ctx.store.delete(key)
-    return found.job if found else None
+    return found
 
 
 def _is_over(store: ObjectStore, tenant: str, job: str) -> bool:
     return records.exists(store, tenant, job, OUTCOME) or records.exists(store, tenant, job, CANCELLED)
+
+
+def _tell(ctx: FrontContext) -> None:
+    """How many wait, for who watches: a look at the line a minute is cheap, as long as the line is short."""
+    for priority in PRIORITIES:
+        waiting = sum(1 for _ in islice(_places(ctx.store, keys.line(priority)), _MOST))
+        ctx.metrics.gauge("line_jobs", waiting, priority=priority)
+    ctx.metrics.gauge("line_looked_timestamp_seconds", ctx.now())
 
 
 def _place(tenant: str, job: Job) -> str:

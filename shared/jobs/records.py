@@ -29,6 +29,8 @@ class JobRecord:
     """SHA-256 of what was asked for over HTTP, to tell a repeat from another request with the same key."""
     batch: str = ""
     """The batch that made it, if one did."""
+    traceparent: str = ""
+    """Only in the line: the span in which it was taken in. Empty for the jobs of a batch: each has its own trace."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.errors import ConfigError, ModelNotFoundError
@@ -20,6 +22,8 @@ from shared.models.cache import ModelCache
 from shared.models.catalog import Catalog
 from shared.models.residents import Meter, Residents, Slot, Unmetered
 from shared.models.spec import ModelSpec
+from shared.models.tally import STAGE, Tally
+from shared.telemetry.spans import inside
 from shared.vision.protocols import Adapter, ModelAssets
 
 if TYPE_CHECKING:
@@ -88,7 +92,7 @@ class ModelRegistry:
         if not names:
             return
         with ThreadPoolExecutor(len(names), thread_name_prefix="warm") as threads:
-            for done in [threads.submit(self._warm, name) for name in names]:
+            for done in [threads.submit(copy_context().run, self._warm, name) for name in names]:
                 done.result()
 
     def embedded(self, name: str) -> bool:
@@ -106,7 +110,8 @@ class ModelRegistry:
         with slot.lock:
             slot.pinned = True
             if not slot.warm:
-                adapter.warm()
+                with inside("warm model", wakeswap__model=name):
+                    adapter.warm()
                 slot.warm = True
 
     def _version(self, name: str) -> ModelSpec:
@@ -135,7 +140,8 @@ class ModelRegistry:
         with slot.lock:
             adapter = slot.adapter
             if adapter is None:
-                slot.adapter = adapter = self._load(spec, slot)
+                with inside("load model", wakeswap__model=spec.name):
+                    slot.adapter = adapter = self._load(spec, slot)
             else:
                 self._meter.count("model_hits", model=spec.name)
                 self.residents.settle(slot)
@@ -146,7 +152,7 @@ class ModelRegistry:
         started = time.monotonic()
         family, runtime = _family(spec), self._runtime.apart()
         used = {part: self._loaded(name) for part, name in spec.uses.items()}
-        files = self._cache.ensure(spec)
+        files = self._ensured(spec)
         with self.residents.taking(slot, sum(path.stat().st_size for path in files.values())):
             adapter = family(ModelAssets(spec.name, files, spec.parameters, used), runtime)
         slot.release, slot.provider = lambda: self._cache.release(spec), runtime.provider
@@ -155,6 +161,13 @@ class ModelRegistry:
         facts = {"model": spec.name, "version": spec.digest[:16], "seconds": round(seconds, 3)}
         log.info("model loaded", extra={**facts, "provider": slot.provider})
         return adapter
+
+    def _ensured(self, spec: ModelSpec) -> Mapping[str, Path]:
+        """The model's files, fetched first if need be, and whether they had to be is counted."""
+        tally = Tally()
+        files = self._cache.ensure(spec, tally)
+        tally.count(self._meter, STAGE)
+        return files
 
 
 def _family(spec: ModelSpec) -> Callable[[ModelAssets, Runtime], Adapter]:

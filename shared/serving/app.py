@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from flask import Flask
@@ -15,7 +16,7 @@ from flask import Flask
 from shared.audit.marks import Marks
 from shared.audit.trail import Trail
 from shared.events import proof
-from shared.serving import background, health, stage, web
+from shared.serving import background, health, stage, tracing, web
 from shared.serving.context import LazyModels, PriceList, StageSetup
 from shared.serving.doors import DoorReceiver, Outbox
 from shared.serving.idempotency import Ledger
@@ -29,6 +30,7 @@ from shared.settings import ServingSettings, Settings
 from shared.storage.open import open_store
 from shared.telemetry.logs import stage_log
 from shared.telemetry.metrics import PrometheusMetrics
+from shared.telemetry.spans import Tracer, inside
 from shared.tenancy import directory
 
 if TYPE_CHECKING:
@@ -51,9 +53,11 @@ def create(
     `leave` ends the process when the setup fails. Raises ConfigError.
     """
     settings = Settings.from_environment(environ)
-    first, *others = [stage.load(part, package) for part in name.split("+")]
+    tracer = tracing.open_tracer(settings.traces, settings.serving.service or name)
+    with tracer.starting(), inside("import"):
+        first, *others = [stage.load(part, package) for part in name.split("+")]
     metrics = PrometheusMetrics()
-    services = _services(first, settings, metrics)
+    services = _services(first, settings, metrics, tracer)
     every = [services, *(_beside(services, other) for other in others)]
     serving = settings.serving
     app = web.build(serving.max_body_bytes)
@@ -72,7 +76,7 @@ def create(
     return app
 
 
-def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> Services:
+def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics, tracer: Tracer) -> Services:
     serving, store = settings.serving, open_store(settings.store.url)
     tenants = settings.tenants
     return Services(
@@ -83,16 +87,22 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics) -> 
         trail=Trail(store, Marks(settings.privacy.audit_key)),
         ledger=Ledger(store, seconds=serving.lease_seconds),
         outcomes=Outcomes(store, loaded.name),
-        lifecycle=Lifecycle(serving.timeout_seconds),
+        lifecycle=Lifecycle(serving.timeout_seconds, told=partial(_ready, loaded.name, metrics, tracer)),
         models=LazyModels(settings.models, metrics),
         metrics=metrics,
         emitter=_emitter(serving),
         prices=PriceList(serving.prices),
+        tracer=tracer,
         timeout=serving.timeout_seconds,
         slot_seconds=serving.slot_seconds,
         spread=serving.batch_spread_seconds,
         max_bytes=serving.max_event_bytes,
     )
+
+
+def _ready(stage_name: str, metrics: PrometheusMetrics, tracer: Tracer, seconds: float) -> None:
+    metrics.observe("wake", seconds, stage=stage_name)
+    tracer.ready()
 
 
 def _beside(services: Services, other: Stage) -> Services:
@@ -124,7 +134,8 @@ def _add_work(app: Flask, services: Services, settings: Settings) -> None:
         token, life = settings.tenants.notification_token, services.lifecycle
         edge = _edge(settings, services)
         fetcher = _fetcher(settings)
-        mount(app, Front(receiver.context, publish, token, limit, lambda: life.stopping, edge, fetcher))
+        front = Front(receiver.context, publish, token, limit, lambda: life.stopping, edge, fetcher, services.tracer)
+        mount(app, front)
 
 
 def _fetcher(settings: Settings) -> Fetcher:
@@ -147,7 +158,8 @@ def _edge(settings: Settings, services: Services) -> Edge:
 def _begin(every: Sequence[Services], leave: Callable[[int], None], patience: float) -> None:
     lifecycle, setups = every[0].lifecycle, [setup for services in every if (setup := _setup(services))]
     if setups:
-        lifecycle.load(patiently(lambda: _together(setups), patience, lifecycle.waits), leave)
+        with every[0].tracer.starting():
+            lifecycle.load(patiently(lambda: _together(setups), patience, lifecycle.waits), leave)
     else:
         lifecycle.ready()
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from shared.context import Deadline, Metrics, Models
@@ -151,12 +153,23 @@ class LazyModels:
             self._versions = self._versions or build.versions(registry, self._settings)
         return build.tenant_view(self._versions.of(tenant), self._settings, tenant.policy)
 
+    def _tell(self) -> None:
+        """What the init step fetched, once: another process of this pod must not count it again."""
+        if self._settings.report and self._meter is not None:
+            from shared.models.tally import INIT, Tally
+
+            path = Path(self._settings.report)
+            Tally.left(path).count(self._meter, INIT)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
     def _registry(self) -> ModelRegistry:
         with self._making:
             if self._made is None:
                 from shared.models import build
 
                 self._made = build.registry(self._settings, self._meter)
+                self._tell()
             return self._made
 
 

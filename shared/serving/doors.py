@@ -6,22 +6,26 @@ Knows the contract and the harness's own parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from shared.audit import lines
 from shared.errors import BrokerUnavailableError
 from shared.events import contract
 from shared.events.event import Event
-from shared.events.payloads import TERMINAL, Job, Payload
+from shared.events.payloads import TERMINAL, Job, Payload, Rejection
 from shared.jobs.accepted import Accepted
 from shared.jobs.records import OUTCOME, timestamp
+from shared.serving import measuring
 from shared.serving.answers import NOTHING, PUBLISHED, Reply
 from shared.serving.context import DoorContext
 from shared.serving.receive import Services, answer, once
 from shared.serving.stage import Door
 from shared.settings import StoreSettings
 from shared.storage import keys
+from shared.telemetry import spans, trace
 from shared.telemetry.logs import stage_log
+from shared.telemetry.spans import Open
 
 FOLDER_BUCKET = "wakeswap"
 """The bucket that notifications about a folder store name."""
@@ -35,15 +39,32 @@ class Outbox:
 
     def publish(self, accepted: Accepted, traceparent: str = "") -> None:
         """Return when the broker has it, or the job has ended otherwise. Raises BrokerUnavailableError."""
-        services, stage = self.services, self.services.stage.name
+        services = self.services
         if services.emitter is None:
             raise BrokerUnavailableError("This process has no K_SINK.")
         payload = services.outcomes.settle(accepted.tenant, accepted.payload, accepted.cause)
         if payload is not None:
             self._record(accepted, payload)
-            wake = services.tenants.get(accepted.tenant).policy.wake
-            event = contract.first(stage, accepted.tenant, payload, accepted.cause, wake=wake, traceparent=traceparent)
-            services.emitter.publish(services.proof.sign(event))
+            with self._span(accepted) as span:
+                self._send(accepted, payload, str(span.trace) if span else traceparent)
+
+    def _send(self, accepted: Accepted, payload: Payload, traceparent: str) -> None:
+        services, stage = self.services, self.services.stage.name
+        assert services.emitter is not None
+        tenant = services.tenants.get(accepted.tenant)
+        if isinstance(payload, Rejection):
+            measuring.rejected(services.metrics, stage, payload.code, tenant)
+        wake = tenant.policy.wake
+        event = contract.first(stage, tenant.name, payload, accepted.cause, wake=wake, traceparent=traceparent)
+        services.emitter.publish(services.proof.sign(event))
+
+    def _span(self, accepted: Accepted) -> AbstractContextManager[Open | None]:
+        """Of a job that waited: it goes on in its own trace, whoever's end made room for it."""
+        if not accepted.waited:
+            return nullcontext()
+        now = spans.current()
+        caller = trace.parse(accepted.traceparent)
+        return self.services.tracer.span("leave the line", caller, "producer", links=[now] if now else [])
 
     def _record(self, accepted: Accepted, payload: Payload) -> None:
         """On record before the event is out: a repeat, of whichever day, finds the day of the job or of its end."""
@@ -92,7 +113,8 @@ class DoorReceiver:
         services, repeatable = self.services, self.services.stage.repeatable
 
         def work() -> Reply:
-            return services.lifecycle.run(lambda: self._pass(event, traceparent))
+            with measuring.work(services.metrics, services.stage.name, event):
+                return services.lifecycle.run(lambda: self._pass(event, traceparent))
 
         if repeatable is not None and repeatable(event):
             return work()

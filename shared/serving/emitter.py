@@ -33,6 +33,8 @@ class Emitter:
     def publish(self, event: Event) -> None:
         """Return when the broker has accepted the event. Raises BrokerUnavailableError."""
         headers, body = encode_binary(event)
+        if traceparent := event.extensions.get("traceparent"):
+            headers["traceparent"] = str(traceparent)  # a broker that traces follows the header
         attempts = Retrying(
             stop=stop_after_attempt(ATTEMPTS),
             wait=wait_exponential_jitter(multiplier=PAUSE_SECONDS, max=2.0, jitter=PAUSE_SECONDS),

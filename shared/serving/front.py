@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from flask import Blueprint, Flask, Response, redirect, request
 from flask.typing import ResponseReturnValue
 
 from shared import records as text
-from shared.context import FrontContext
+from shared.context import FrontContext, Metrics
 from shared.errors import (
     BrokerUnavailableError,
     ForbiddenError,
@@ -30,17 +30,18 @@ from shared.errors import (
 )
 from shared.events import notifications
 from shared.events.payloads import Job
-from shared.jobs import line, records, requests, uploads, views
+from shared.jobs import line, making, records, requests, uploads, views
 from shared.jobs.accepted import Accepted
 from shared.jobs.requests import Asked, Fetch
 from shared.jobs.views import FAILED, REJECTED, SUCCEEDED
 from shared.net.fetch import Fetcher
-from shared.serving import api_documents, api_forms, streaming
+from shared.serving import api_documents, api_forms, measuring, streaming, tracing
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, problem
 from shared.serving.edge import Edge
 from shared.serving.web import read_body, respond
-from shared.telemetry import trace
+from shared.telemetry import spans
 from shared.telemetry.logs import bind
+from shared.telemetry.spans import Tracer
 from shared.tenancy.caller import Caller
 from shared.tenancy.tenant import Tenant
 
@@ -66,19 +67,25 @@ class Front:
     """Who is let in, and how often."""
     fetcher: Fetcher = field(default_factory=Fetcher)
     """Gets the pictures that a request names by address."""
+    tracer: Tracer = tracing.IDS
 
 
 def mount(app: Flask, front: Front) -> None:
     api, routes = Blueprint("front", __name__), _Routes(front)
     api.add_url_rule("/openapi.json", "openapi", lambda: Response(document(), content_type="application/json"))
-    api.add_url_rule("/events/s3", "notifications", routes.notifications, methods=["POST"])
-    api.add_url_rule("/v1/jobs", "submit", routes.submit, methods=["POST"])
+    for route, name, view in (
+        ("POST /events/s3", "notifications", routes.notifications),
+        ("POST /v1/jobs", "submit", routes.submit),
+        ("DELETE /v1/jobs/<job_id>", "cancel", routes.cancel),
+    ):
+        method, _, path = route.partition(" ")
+        api.add_url_rule(path, name, _traced(front.tracer, route, view), methods=[method])
     api.add_url_rule("/v1/jobs", "list", routes.listing)
     api.add_url_rule("/v1/jobs/<job_id>", "show", routes.show)
-    api.add_url_rule("/v1/jobs/<job_id>", "cancel", routes.cancel, methods=["DELETE"])
     api.add_url_rule("/v1/jobs/<job_id>/result", "result", routes.result)
     api.register_error_handler(UnauthorizedError, _unauthorized)
     api.after_request(front.edge.tell)
+    api.after_request(partial(_counted, front.context().metrics))
     app.register_blueprint(api)
 
 
@@ -98,7 +105,7 @@ class _Routes:
         owner = caller.tenant
         job_id = requests.job_id(owner, key)
         with bind(tenant=owner.name, job=job_id):
-            with self._audited(caller, job_id), self._asked(ctx, owner, job_id) as asked:
+            with self._audited(ctx, caller, job_id), self._asked(ctx, owner, job_id) as asked:
                 job = requests.submit(ctx, owner, job_id, asked, repeatable=key is not None)
             self._publish(ctx, caller, job, repeatable=key is not None)
             wait = api_forms.wait_seconds(request, min(MAX_WAIT_SECONDS, ctx.deadline.remaining()))
@@ -157,15 +164,17 @@ class _Routes:
         return respond(PUBLISHED if accepted else NOTHING)
 
     @contextmanager
-    def _audited(self, caller: Caller, job_id: str) -> Iterator[None]:
+    def _audited(self, ctx: FrontContext, caller: Caller, job_id: str) -> Iterator[None]:
         """Have it put on record that policy or quota refuses a job; a request that nobody can read is no decision."""
         audit, tenant, by = self._front.edge.audit, caller.tenant.name, caller.key_id
         try:
             yield
         except QuotaExceededError as error:
+            measuring.over_quota(ctx.metrics, error.context.get("limit", ""), caller.tenant)
             audit.turned_away(error, tenant=tenant, by=by)
             raise
         except RejectedError as error:
+            measuring.rejected(ctx.metrics, making.STAGE, error.code, caller.tenant)
             audit.refused(error, tenant, by, job_id)
             raise
 
@@ -210,7 +219,24 @@ class _Routes:
 
 
 def _traceparent() -> str:
-    return str(trace.follow(request.headers.get("traceparent", "")))
+    return str(spans.current() or "")
+
+
+def _traced(tracer: Tracer, route: str, view: Callable[..., Response]) -> Callable[..., Response]:
+    """A route whose requests start or end jobs: what follows from them is below their span."""
+
+    def work(**arguments: str) -> Response:
+        with tracing.of_request(tracer, route, request.headers.get("traceparent", "")) as span, bind(**span.ids()):
+            response = view(**arguments)
+            span.note(http__response__status_code=response.status_code)
+            return response
+
+    return work
+
+
+def _counted(metrics: Metrics, response: Response) -> Response:
+    metrics.count("requests", route=(request.endpoint or "").removeprefix("front."), status=str(response.status_code))
+    return response
 
 
 def _unauthorized(error: UnauthorizedError) -> Response:

@@ -56,10 +56,13 @@ def forks() -> bool:
 
 
 class Lifecycle:
-    """`grace`: seconds from SIGTERM to the end of the process; `replace`: has another one take its place."""
+    """`grace`: seconds from SIGTERM to the end of the process; `replace`: has another one take its place; `told`: is
+    told, once, how many seconds it took to be ready."""
 
-    def __init__(self, grace: float, replace: Callable[[], None] = end_worker) -> None:
-        self._replace = replace
+    def __init__(
+        self, grace: float, replace: Callable[[], None] = end_worker, told: Callable[[float], None] = lambda _: None
+    ) -> None:
+        self._replace, self._told = replace, told
         self._grace = max(grace - HAND_BACK_SECONDS, grace / 2)
         self._ready = False
         self._failure: TransientError | None = None
@@ -76,6 +79,7 @@ class Lifecycle:
         """Everything is loaded and warm."""
         woke = round(time.time() - STARTED, 3)
         self._woke.put(woke)
+        self._told(woke)
         self._failure = None
         self._ready = True
         log.info("ready", extra={"woke": woke})

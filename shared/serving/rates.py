@@ -63,13 +63,13 @@ class Rates:
         One that did not pass is not counted: who keeps asking does not wait the longer for it.
         """
         amount = self._amounts()[rule]
-        return self._ask(lambda store: store.take(rule, who, amount)) if amount else None
+        return self._told(self._ask(lambda store: store.take(rule, who, amount))) if amount else None
 
     def blocked(self, address: str) -> Quota | None:
         """The block that this address is under, if any."""
         if not self._settings.failures:
             return None
-        return self._ask(lambda store: store.blocked(address, self._settings.block_seconds))
+        return self._told(self._ask(lambda store: store.blocked(address, self._settings.block_seconds)))
 
     def failed(self, address: str) -> None:
         """Count a wrong key or token; one too many within a minute blocks the address."""
@@ -77,6 +77,11 @@ class Rates:
         if failures and self._ask(lambda store: store.failed(address, failures, seconds)):
             self._metrics.count("addresses_blocked")
             log.warning("too many wrong keys or tokens from one address: blocked", extra={"seconds": seconds})
+
+    def _told(self, quota: Quota | None) -> Quota | None:
+        if quota is not None and not quota.passed:
+            self._metrics.count("rate_refusals", rule=quota.name)
+        return quota
 
     def _amounts(self) -> dict[str, int]:
         settings = self._settings

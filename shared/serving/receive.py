@@ -26,6 +26,7 @@ from shared.events.proof import EventKeys
 from shared.jobs import holds
 from shared.jobs.records import timestamp
 from shared.jobs.slots import Keeper
+from shared.serving import measuring, tracing
 from shared.serving.answers import NOTHING, PUBLISHED, Reply, refusal
 from shared.serving.context import EventContext, EventDeadline, JobModels, LazyModels, PriceList
 from shared.serving.idempotency import Beat, Ledger, nothing
@@ -35,8 +36,9 @@ from shared.serving.stage import PAYLOADS, Handle, Stage
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 from shared.storage.scoped import TenantStore
-from shared.telemetry import trace
+from shared.telemetry import spans
 from shared.telemetry.logs import bind, stage_log
+from shared.telemetry.spans import Tracer
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
 from shared.vision import device_time
@@ -63,6 +65,7 @@ class Services:
     metrics: Metrics
     emitter: Emitter | None
     prices: PriceList
+    tracer: Tracer
     timeout: float
     """Seconds one event may take."""
     slot_seconds: float
@@ -101,11 +104,12 @@ def answer(
     except RequestError as error:
         code, reply = _refuse(error)
     else:
-        span = trace.follow(str(event.extensions.get("traceparent", "")) or headers.get("traceparent", ""))
-        with bind(stage=stage, trace_id=span.trace_id, event=event.id, tenant=event.tenant, job=event.job):
+        fields = {"stage": stage, "event": event.id, "tenant": event.tenant, "job": event.job}
+        with tracing.of_event(services.tracer, stage, event, headers) as span, bind(**span.ids(), **fields):
             try:
-                code, reply = "done", deliver(event, str(span))
+                code, reply = "done", deliver(event, str(span.trace))
             except WakeswapError as error:
+                span.failed_with(error)
                 code, reply = _refuse(error)
     services.metrics.count("events", stage=stage, code=code)
     services.metrics.observe("event", time.monotonic() - begun, stage=stage)
@@ -117,10 +121,12 @@ def _refuse(error: WakeswapError) -> tuple[str, Reply]:
     return error.code, refusal(error)
 
 
-def once(services: Services, key: str, work: Callable[[], Reply], beat: Beat = nothing) -> Reply:
+def once(
+    services: Services, key: str, work: Callable[[], Reply], beat: Beat = nothing, tenant: Tenant | None = None
+) -> Reply:
     """The reply of `work`, done now or stored before. Whatever goes wrong frees the work for the next delivery.
 
-    `beat` is called beside the work, at once and every now and then.
+    `beat` is called beside the work, at once and every now and then; `tenant`: whose work it is.
     """
     taken = services.ledger.take(key)
     if isinstance(taken, Reply):
@@ -129,7 +135,10 @@ def once(services: Services, key: str, work: Callable[[], Reply], beat: Beat = n
     with ExitStack() as undo:
         undo.callback(taken.release)
         with taken.kept(beat), device_time.measured() as device:
-            reply = work()
+            try:
+                reply = work()
+            finally:
+                measuring.device(services.metrics, services.stage.name, device.seconds(), tenant)
         reply = taken.finish(reply, woke=services.lifecycle.first_wake(), device=device.seconds())
         undo.pop_all()
     return reply
@@ -158,7 +167,12 @@ class Receiver:
         if services.outcomes.cancelled(delivery.tenant.name, payload.job):
             return NOTHING
         slot = Keeper(services.store, delivery.tenant.name, payload.job, services.slot_seconds)
-        return once(services, key, lambda: self._work(delivery), slot)
+        return once(services, key, lambda: self._measured(delivery), slot, delivery.tenant)
+
+    def _measured(self, delivery: Delivery) -> Reply:
+        services = self.services
+        with measuring.work(services.metrics, services.stage.name, delivery.event, delivery.tenant):
+            return self._work(delivery)
 
     def _work(self, delivery: Delivery) -> Reply:
         services, event = self.services, delivery.event
@@ -183,7 +197,8 @@ class Receiver:
         ctx = self._context(delivery)
 
         def work() -> Payload | None:
-            payload = self.handle(delivery.payload, ctx)
+            with spans.inside("work"):
+                payload = self.handle(delivery.payload, ctx)
             if payload is not None and not (isinstance(payload, PAYLOADS) and payload.job == job):
                 raise TypeError(f"{name} must return a payload of the same job, or None.")
             return payload
@@ -196,6 +211,7 @@ class Receiver:
             return None
         except RejectedError as error:
             log.info("rejected: %s", error, extra={"code": error.code})
+            measuring.rejected(self.services.metrics, name, error.code, delivery.tenant)
             return Rejection(job, name, error.code, error.detail, error.status, error.context)
 
     def _record(self, delivery: Delivery, decided: list[Line], payload: Payload | None) -> None:

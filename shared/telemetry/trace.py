@@ -1,7 +1,7 @@
 """W3C trace context, level 1 (https://www.w3.org/TR/trace-context/): who called whom, as one short text.
 
 The text travels as the HTTP header and as the CloudEvents extension `traceparent`. Nothing is sampled or sent
-from here; the ids tie log lines together and let a mesh's own tracing see one chain.
+from here; the ids tie log lines together, and `spans` says what happened between two of them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Trace:
     sampled: bool = False
 
     @classmethod
-    def new(cls) -> Trace:
+    def new(cls, *, sampled: bool = False) -> Trace:
         """The first span of a new trace."""
-        return cls(_random(16), _random(8))
+        return cls(_random(16), _random(8), sampled)
 
     def child(self) -> Trace:
         """A span below this one."""
@@ -53,6 +53,19 @@ def follow(text: str) -> Trace:
     """A span of our own below the caller's, or a new trace when there is no valid caller."""
     caller = parse(text)
     return caller.child() if caller else Trace.new()
+
+
+def nearest(extension: str, header: str) -> Trace | None:
+    """The span that an event was delivered from.
+
+    The extension holds its producer's span, and a broker that traces puts its own into the header (CloudEvents'
+    Distributed Tracing extension). The header's is nearer, but only worth following in the same trace and where
+    somebody keeps it.
+    """
+    source, hop = parse(extension), parse(header)
+    if source is None or (hop is not None and hop.sampled and hop.trace_id == source.trace_id):
+        return hop
+    return source
 
 
 def _random(size: int) -> str:

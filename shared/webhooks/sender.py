@@ -16,6 +16,8 @@ from shared.errors import ConfigError, TransientError
 from shared.net import address
 from shared.net.pinned import Pinned, Way, numbers
 from shared.rejections import DeliveryRefusedError, UrlNotAllowedError
+from shared.telemetry import spans
+from shared.telemetry.spans import inside
 from shared.tenancy.tenant import Webhook
 
 MAX_ANSWER_BYTES = 4096
@@ -60,6 +62,12 @@ def send(hook: Webhook, message_id: str, body: str, *, seconds: float = SECONDS,
     raise DeliveryRefusedError(f"The webhook answered {status}.", context={"status": status})
 
 
+def _traced() -> dict[str, str]:
+    """So that the receiver's own trace can go on from ours."""
+    now = spans.current()
+    return {"traceparent": str(now)} if now else {}
+
+
 def _post(hook: Webhook, message_id: str, body: bytes, seconds: float, way: Way) -> int:
     target = address.examine(hook.url, allow_local=hook.allow_local)
     signed = headers(hook, message_id, body.decode(), datetime.now(UTC))
@@ -69,10 +77,15 @@ def _post(hook: Webhook, message_id: str, body: bytes, seconds: float, way: Way)
         raise TransientError("The webhook's name has no address.")
     sent = {"Content-Type": "application/json", "Content-Length": str(len(body)), **signed}
     try:
-        with Pinned(target, ips, max(ends - time.monotonic(), 0.1), way) as connection:
-            answer = connection.ask("POST", sent, body)
+        with (
+            inside("webhook", "client", http__request__method="POST", server__address=target.host) as span,
+            Pinned(target, ips, max(ends - time.monotonic(), 0.1), way) as connection,
+        ):
+            answer = connection.ask("POST", sent | _traced(), body)
             answer.read(MAX_ANSWER_BYTES)
             connection.check()
+            if span is not None:
+                span.note(http__response__status_code=answer.status)
             return answer.status
     except (OSError, HTTPException) as error:
         raise TransientError("The webhook cannot be reached.") from error

@@ -106,7 +106,7 @@ def test_too_many_failures_block_an_address_for_the_time_that_is_set(time: Time)
     assert block
     assert (block.passed, block.wait) == (False, 100)
     assert limited.blocked("192.0.2.2") is None
-    assert counted.counts == {"addresses_blocked": 1}
+    assert counted.counts == {"addresses_blocked": 1, "rate_refusals.block": 1}
     time.now += 99
     assert limited.blocked("192.0.2.1")
     time.now += 1

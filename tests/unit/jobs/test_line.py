@@ -56,7 +56,7 @@ def test_uploads_over_quota_wait_in_order_and_begin_as_slots_get_free(world: Wor
     begun = [*upload(world, "a"), *upload(world, "b"), *upload(world, "c"), *upload(world, "d"), *upload(world, "e")]
     assert names(begun) == ["a", "b"]
     assert len(waiting(world)) == 3
-    assert world.counted.counts["jobs_waiting.max_concurrent"] == 1, "the others stand behind one that waits"
+    assert world.counted.counts["jobs_queued.max_concurrent.shared"] == 1, "the others stand behind one that waits"
     (third,) = end(world, begun[1])
     assert names([third]) == ["c"]
     assert end(world, begun[1]) == [], "an end told twice frees one slot"

@@ -51,6 +51,9 @@ class Counted:
         key = ".".join([name, *labels.values()])
         self.counts[key] = self.counts.get(key, 0) + int(amount)
 
+    def gauge(self, name: str, value: float, **labels: str) -> None:
+        self.counts[".".join([name, *labels.values()])] = int(value)
+
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
 

@@ -79,7 +79,11 @@ def test_without_a_budget_everything_stays(make: Make, meters: Meters) -> None:
         registry.get(name, Holder)
     assert registry.residents.names() == ["a", "b", "c", "d"]
     assert meters.gauges == {"models_resident": 4, "models_resident_bytes": 4 * SIZE}
-    assert meters.counts == {("model_hits", "a"): 1}
+    assert meters.counts == {
+        ("model_hits", "a"): 1,
+        **{("cache_misses", name): 1 for name in "abcd"},
+        **{("fetch_bytes", name): SIZE for name in "abcd"},
+    }
     assert meters.observed == [("model_load", name) for name in "abcd"]
 
 
