@@ -3,7 +3,7 @@
     cost = frames x resolution factor x mode weight x GPU time x price
 
 GPU time is the device time of one frame, so frames x GPU time is what the whole job's models ran, which is measured;
-GPU time x price is summed over where they ran. A cost is rounded to a millionth of the currency; a total is the exact
+GPU time x price is summed over where they ran. A cost is rounded to a billionth of the currency; a total is the exact
 sum of its records' costs, rounded once, to the cent. Both round half away from zero, as invoices do.
 Knows the error tree.
 """
@@ -24,7 +24,7 @@ STANDARD = Path(__file__).parent / "prices/2026-12.toml"
 OUTCOMES = ("completed", "rejected", "failed")
 PROVIDERS = ("cpu", "cuda", "tensorrt")
 OTHER, NONE = "other", "none"
-_COST = Decimal("0.000001")
+_COST = Decimal("0.000000001")
 _CENT = Decimal("0.01")
 _DIGITS = 200
 """Of a product before it is rounded: more than all factors have together, so that only the rounding rounds."""

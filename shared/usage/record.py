@@ -44,7 +44,7 @@ class Bill:
     """The price file's version."""
     currency: str
     cost: str
-    """Decimal, to a millionth of the currency."""
+    """Decimal, to a billionth of the currency: a picture may cost some thousandths of a cent."""
     resolution: str = "1"
     weights: dict[str, JsonValue] = field(default_factory=dict)
     """By mode; empty for a job that made no picture. The mode weight is their product."""

@@ -45,15 +45,15 @@ def half_up(value: Fraction, places: int) -> Fraction:
 
 
 @given(support.measures)
-def test_a_cost_is_the_formula_rounded_once_to_a_millionth(job: Measures) -> None:
+def test_a_cost_is_the_formula_rounded_once_to_a_billionth(job: Measures) -> None:
     bill = pricing.read().bill(job)
-    assert Fraction(bill.cost) == half_up(exact(job), 6)
+    assert Fraction(bill.cost) == half_up(exact(job), 9)
     assert bill.prices == FILE["version"]
     shown = Fraction(bill.resolution) * Fraction(bill.share)
     for weight in bill.weights.values():
         shown *= Fraction(str(weight))
     device = sum((Fraction(repr(s)) * named("device_seconds", p) for p, s in job.device.items()), Fraction(0))
-    assert half_up(shown * device, 6) == Fraction(bill.cost), "the record says what made its cost"
+    assert half_up(shown * device, 9) == Fraction(bill.cost), "the record says what made its cost"
 
 
 @pytest.mark.parametrize(("pixels", "factor"), [(0, "1"), (921600, "1"), (921601, "1.25"), (10**9, "2.5")])
@@ -63,10 +63,10 @@ def test_a_step_holds_up_to_its_own_size(pixels: int, factor: str) -> None:
 
 
 def test_halves_are_rounded_away_from_zero(tmp_path: Path) -> None:
-    changed = pricing.STANDARD.read_text().replace('cpu = "0.00004"', 'cpu = "0.0000025"')
+    changed = pricing.STANDARD.read_text().replace('cpu = "0.00004"', 'cpu = "0.0000000025"')
     (tmp_path / "p.toml").write_text(changed)
     job = Measures("rejected", 1, 0, Modes(), {"cpu": 1.0})
-    assert pricing.read(str(tmp_path / "p.toml")).bill(job).cost == "0.000003"
+    assert pricing.read(str(tmp_path / "p.toml")).bill(job).cost == "0.000000003"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tests.unit.usage import support
 from tests.unit.usage.test_pricing import half_up
 
 MONTH = "2026-11"
-costs = st.integers(0, 10**13).map(lambda number: str(Decimal(number).scaleb(-6)))
+costs = st.integers(0, 10**16).map(lambda number: str(Decimal(number).scaleb(-9)))
 
 
 @given(st.lists(st.tuples(costs, st.sampled_from(["EUR", "CHF"])), max_size=40))
