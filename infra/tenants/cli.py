@@ -1,4 +1,5 @@
-"""The command line: `python -m infra.tenants create | show | check | key create | key list | key revoke`.
+"""The command line: `python -m infra.tenants create | show | check | key create | key list | key revoke`, and for a
+cluster `plan | diff | apply | delete | list` (see `cluster_commands`).
 
 Works on a folder of `<tenant>.yaml` (WAKESWAP_TENANTS_FOLDER, or --folder): the one that the processes read, or the
 one that a ConfigMap is made from. A key goes to stdout once, when it is made; everything else about it to stderr.
@@ -12,9 +13,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from infra.tenants import files, views
+from infra.tenants import cluster_commands, files, views
 from shared.errors import ConfigError, JsonValue, WakeswapError
 from shared.settings import Settings
 from shared.tenancy import api_keys, folder
@@ -25,11 +27,11 @@ Command = Callable[[argparse.Namespace, Path, float], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 done, 1 a file is wrong or not there, 2 wrong arguments or settings."""
+    """Exit status: 0 done, 1 a file is wrong or not there, or the cluster refuses, 2 wrong arguments or settings."""
     parsed = _parser().parse_args(arguments)
     try:
-        root = parsed.folder or Settings.from_environment(os.environ).tenants.folder
-        if not root:
+        root = _folder(parsed) if parsed.reads_folder else ""
+        if parsed.reads_folder and not root:
             print("Say --folder, or set WAKESWAP_TENANTS_FOLDER.", file=sys.stderr)
             return 2
         command: Command = parsed.command
@@ -42,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{error.context.get('field', error.code)}: {error.detail}", file=sys.stderr)
         status = 2 if "variable" in error.context else 1
     return status
+
+
+def _folder(parsed: argparse.Namespace) -> str:
+    return str(parsed.folder) or Settings.from_environment(os.environ).tenants.folder
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("name", help="the tenant")
         command.add_argument("--folder", default="", help="default: WAKESWAP_TENANTS_FOLDER")
     revoke.add_argument("look_up", help="the 8 characters that follow wk_")
+    cluster_commands.add(partial(_command, commands))
     return parser
 
 
@@ -76,7 +83,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=text, description=text)
     parser.add_argument("--json", action="store_true", help="for programs")
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, reads_folder=True)
     return parser
 
 

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import yaml
@@ -106,7 +107,7 @@ def _lines(key: ApiKey) -> list[str]:
 
 
 def _same_but_keys(after: Tenant, before: Tenant, keys: Sequence[ApiKey]) -> None:
-    if (after.policy, after.webhook, after.keys) != (before.policy, before.webhook, tuple(keys)):
+    if after != replace(before, keys=tuple(keys)):
         raise ConfigError("Cannot be changed without changing more than its keys.", context={"field": "file"})
 
 

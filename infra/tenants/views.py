@@ -32,15 +32,18 @@ def tenant_facts(tenant: Tenant, now: float) -> Facts:
     policy = records.write(tenant.policy)
     webhook: Facts = {"url": tenant.webhook.url, "allow_local": tenant.webhook.allow_local}
     keys: list[JsonValue] = [key_facts(key, now) for key in tenant.keys]
-    return {"name": tenant.name, "policy": policy, "webhook": webhook, "keys": keys}
+    facts: Facts = {"name": tenant.name, "policy": policy, "webhook": webhook, "keys": keys}
+    if tenant.policy.isolation == "dedicated":
+        facts["dedicated"] = records.write(tenant.dedicated)
+    return facts
 
 
 def print_tenant(facts: Facts) -> None:
     defaults = records.write(Policy())
     assert isinstance(defaults, dict)
     print(f"name\t{facts['name']}")
-    for part in ("policy", "webhook"):
-        table = facts[part]
+    for part in ("policy", "webhook", "dedicated"):
+        table = facts.get(part, {})
         assert isinstance(table, dict)
         for name, value in table.items():
             default = part == "policy" and defaults[name] == value

@@ -10,9 +10,9 @@ import base64
 from shared.errors import JsonValue
 from shared.tenancy import fields
 from shared.tenancy.api_keys import MAX_KEPT, MAX_LIVE, ApiKey
-from shared.tenancy.tenant import NAME, Policy, Tenant, Webhook
+from shared.tenancy.tenant import NAME, Dedicated, Policy, Tenant, Webhook
 
-PARTS = ("name", "policy", "webhook", "keys")
+PARTS = ("name", "policy", "webhook", "keys", "dedicated")
 """Of a tenant's file; each may be left out."""
 
 
@@ -33,6 +33,7 @@ def tenant(where: str, name: str, value: JsonValue, now: float, *, parts: tuple[
         fields.read(Policy, f"{before}policy", table.get("policy", {})),
         webhook(f"{before}webhook", table.get("webhook", {})),
         _keys(f"{before}keys", table.get("keys", []), now),
+        fields.read(Dedicated, f"{before}dedicated", table.get("dedicated", {})),
     )
 
 

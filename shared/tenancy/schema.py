@@ -9,9 +9,9 @@ from dataclasses import fields
 from shared.errors import JsonValue
 from shared.tenancy.api_keys import MAX_KEPT, ApiKey
 from shared.tenancy.fields import Schema, is_required, kinds
-from shared.tenancy.tenant import NAME, Policy, Webhook
+from shared.tenancy.tenant import NAME, Dedicated, Policy, Webhook
 
-RECORDS: Mapping[str, type] = {"policy": Policy, "webhook": Webhook, "keys": ApiKey}
+RECORDS: Mapping[str, type] = {"policy": Policy, "webhook": Webhook, "keys": ApiKey, "dedicated": Dedicated}
 """What the parts of a file hold, besides its name."""
 
 

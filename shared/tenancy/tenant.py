@@ -24,6 +24,11 @@ HOST = Text(
     "a host name in lower case, with *. before it if those below it are meant too",
 )
 
+QUEUE = Text(
+    r"(?:arn:aws[a-z-]{0,20}:sqs:[a-z0-9-]{1,30}:[0-9]{12}:[A-Za-z0-9_-]{1,75}(?:\.fifo)?)?",
+    "the ARN of an SQS queue, or empty",
+)
+
 
 @dataclass(frozen=True)
 class Webhook:
@@ -96,8 +101,23 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Dedicated:
+    """What a tenant whose `policy.isolation` is `dedicated` gets of the cluster; for any other it means nothing."""
+
+    gpus: Annotated[int, Whole(0, 1000)] = 0
+    """GPUs for all its stages together."""
+    cpus: Annotated[int, Whole(0, 100_000)] = 0
+    """CPUs that its pods may ask for together. 0: as many as all stages ask for at their largest scale."""
+    memory_gib: Annotated[int, Whole(0, 1_000_000)] = 0
+    """GiB of memory that its pods may ask for together. 0: as `cpus`."""
+    queue: Annotated[str, QUEUE] = ""
+    """ARN of an SQS queue of its own, which hears of its uploads. Empty: uploads start no jobs."""
+
+
+@dataclass(frozen=True)
 class Tenant:
     name: str
     policy: Policy = field(default_factory=Policy)
     webhook: Webhook = field(default_factory=Webhook)
     keys: tuple[ApiKey, ...] = field(default=(), repr=False)
+    dedicated: Dedicated = field(default_factory=Dedicated)
