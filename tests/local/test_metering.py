@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def machine(tmp_path: Path, model_files: Callable[[str], object]) -> Iterator[Ma
         model_files(name)
     lock = install(tmp_path / "standin")
     add_broken(lock)
-    shutil.copytree(ROOT / ".wakeswap/models", tmp_path / "models", copy_function=shutil.copy2)
+    shutil.copytree(ROOT / ".wakeswap/models", tmp_path / "models", copy_function=os.link)
 
     (tmp_path / "prices.toml").write_text(PRICE_FILE)
 
