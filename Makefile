@@ -4,10 +4,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-REQUIREMENTS := requirements.txt $(wildcard functions/*/requirements.txt) model-warmup/requirements.txt
+REQUIREMENTS := requirements.txt shared/requirements.txt infra/image/requirements.txt $(wildcard functions/*/requirements.txt) model-warmup/requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run up models check check-manifests fix test fuzz docs clean
+.PHONY: help run up models check check-manifests fix test pins fuzz docs clean
 
 help: ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,11 @@ test: $(VENV)/.tests-installed ## every test
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	$(BIN)/python docs/generate.py
+
+pins: $(VENV)/.installed ## settle anew what is in an image, after a requirement changed
+	$(BIN)/python -m infra.image.pins infra/image/requirements.txt infra/image/pins.txt
+	$(BIN)/python -m infra.image.pins --alone infra/image/requirements-gpu.txt infra/image/pins-gpu.txt
+	$(BIN)/python -m infra.image.pins infra/image/tools.txt infra/image/tools-pins.txt
 
 fuzz: $(VENV)/.tests-installed ## 10,000 mutated requests and events against real processes: no server error, no hang, no growth
 	@$(BIN)/python -m tests.fuzz

@@ -47,13 +47,11 @@ def fresh(code: str) -> str:
     return done.stdout
 
 
-def listed(path: Path, *, until_includes: bool = False) -> set[str]:
-    """Distributions that a requirements file names; the root file's light set ends at its first include."""
+def listed(path: Path) -> set[str]:
+    """Distributions that a requirements file names itself."""
     names: set[str] = set()
     for line in path.read_text().splitlines():
         text = line.partition(" #")[0].strip()
-        if text.startswith("-r") and until_includes:
-            break
         if text and not text.startswith(("#", "-")):
             names.add(canonicalize_name(Requirement(text).name))
     return names
@@ -92,7 +90,7 @@ def strangers(modules: Iterable[str], allowed: set[str]) -> set[str]:
 
 
 def allowed_for(stage: str) -> set[str]:
-    light = listed(ROOT / "requirements.txt", until_includes=True) - {ONLY_FOR_S3}
+    light = listed(ROOT / "shared" / "requirements.txt") - {ONLY_FOR_S3}
     return with_dependencies(light | listed(ROOT / "functions" / stage / "requirements.txt"))
 
 
@@ -128,7 +126,7 @@ def test_mdl_10_numpy_starts_no_threads_of_its_own() -> None:
 
 def test_the_light_set_and_what_is_heavy_are_told_apart() -> None:
     """The check itself: it sees a heavy module, and it sees through a distribution's name."""
-    allowed = with_dependencies(listed(ROOT / "requirements.txt", until_includes=True) - {ONLY_FOR_S3})
+    allowed = with_dependencies(listed(ROOT / "shared" / "requirements.txt") - {ONLY_FOR_S3})
     heavy = ("numpy.core", "cv2", "onnxruntime", "boto3.session", "botocore", "PIL.Image")
     assert strangers([*heavy, "flask.app", "urllib3", "json"], allowed) == {
         *("numpy", "cv2", "onnxruntime", "boto3", "botocore", "PIL")
