@@ -109,7 +109,7 @@ class _Errand:
             with Pinned(target, ips, self._time_left(), self._way) as connection:
                 answer = connection.ask("GET", _HEADERS)
                 if answer.status in _REDIRECTS:
-                    return self.judged(urldefrag(urljoin(target.url, answer.headers.get("Location", ""))).url)
+                    return self.judged(_following(target, answer.headers.get("Location", "")))
                 self._accept(answer)
                 self._receive(answer, file)
                 connection.check()
@@ -131,7 +131,7 @@ class _Errand:
 
     def _receive(self, answer: HTTPResponse, file: BinaryIO) -> None:
         size = 0
-        while chunk := answer.read(_CHUNK):
+        while chunk := answer.read1(_CHUNK):  # `read` takes all there is for a chunk that says it has -1 bytes
             size += len(chunk)
             self._fits(size)
             file.write(chunk)
@@ -150,3 +150,11 @@ class _Errand:
         if left <= 0:
             raise FetchUnavailableError
         return left
+
+
+def _following(target: Target, location: str) -> str:
+    """Where a redirect leads. Raises UrlNotAllowedError for what is no address at all."""
+    try:
+        return urldefrag(urljoin(target.url, location)).url
+    except ValueError:
+        raise UrlNotAllowedError from None

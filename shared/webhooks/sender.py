@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 
 from standardwebhooks import Webhook as Signer
 
@@ -82,10 +82,17 @@ def _post(hook: Webhook, message_id: str, body: bytes, seconds: float, way: Way)
             Pinned(target, ips, max(ends - time.monotonic(), 0.1), way) as connection,
         ):
             answer = connection.ask("POST", sent | _traced(), body)
-            answer.read(MAX_ANSWER_BYTES)
+            _skim(answer)
             connection.check()
             if span is not None:
                 span.note(http__response__status_code=answer.status)
             return answer.status
     except (OSError, HTTPException) as error:
         raise TransientError("The webhook cannot be reached.") from error
+
+
+def _skim(answer: HTTPResponse) -> None:
+    """Read a little of the body; `read` would take all there is for a chunk that says it has -1 bytes."""
+    left = MAX_ANSWER_BYTES
+    while left > 0 and (part := answer.read1(left)):
+        left -= len(part)

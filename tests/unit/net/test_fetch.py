@@ -141,6 +141,8 @@ def test_sec_04_a_name_that_changes_its_number_is_asked_once(web: Internet) -> N
         "https://inside.example.com/",
         "https://[::ffff:10.0.0.1]/",
         "gopher://127.0.0.1:6379/_x",
+        "https://[pictures.example.com",
+        "//[::1",
     ],
 )
 def test_sec_04_redirects_are_judged_like_the_first_address(web: Internet, location: str) -> None:
@@ -194,6 +196,24 @@ def test_bodies_over_the_limit_are_not_read(web: Internet) -> None:
     assert type(refusal(web, web.serve_by("/endless", endless))) is ImageTooLargeError
     assert sum(sent) < 20_000_000  # what lay in the sockets' buffers
     assert fetch(web, web.serve("/edge", bytes(100_000))) == [bytes(100_000)]
+
+
+@pytest.mark.parametrize("size", [b"-1", b"-5", b"x", b"", b"f" * 40])
+def test_a_chunk_that_lies_about_its_size_is_no_way_around_the_limit(web: Internet, size: bytes) -> None:
+    """Python reads `-1` as a number, and then everything that comes into memory at once."""
+    sent = []
+
+    def lie(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        handler.wfile.write(size + b"\r\n")
+        for _ in range(1000):
+            handler.wfile.write(bytes(65_536))
+            sent.append(65_536)
+
+    assert type(refusal(web, web.serve_by("/chunked", lie))) in (ImageTooLargeError, FetchUnavailableError)
+    assert sum(sent) < 20_000_000  # what lay in the sockets' buffers
 
 
 def test_all_pictures_of_a_request_share_one_limit(web: Internet) -> None:

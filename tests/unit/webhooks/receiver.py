@@ -29,6 +29,10 @@ class Receiver(ThreadingHTTPServer):
         self.body = b""
         self.drip = 0.0
         """Seconds between the bytes of an answer that never ends; 0: answer at once."""
+        self.chunk = b""
+        """What an endless answer gives as the size of its only chunk; empty: an answer of `body`."""
+        self.sent = 0
+        """Bytes of that chunk that went out."""
         self.seen: list[tuple[str, dict[str, str], bytes]] = []
 
     def url(self, path: str = "/hook", scheme: str = "http", host: str = "127.0.0.1") -> str:
@@ -52,9 +56,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(self.server.status)
         for name, value in self.server.headers.items():
             self.send_header(name, value)
+        if self.server.chunk:
+            self._flood()
+            return
         self.send_header("Content-Length", str(len(self.server.body)))
         self.end_headers()
         self.wfile.write(self.server.body)
+
+    def _flood(self) -> None:
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(self.server.chunk + b"\r\n")
+        for _ in range(1000):
+            self.wfile.write(bytes(65_536))
+            self.server.sent += 65_536
 
     def log_message(self, *args: object) -> None:
         """Nothing to standard error."""

@@ -75,6 +75,13 @@ def test_big_answers_are_not_read(receiver: Receiver) -> None:
     assert time.monotonic() - begun < 5
 
 
+@pytest.mark.parametrize("size", [b"-1", b"-5"])
+def test_a_chunk_that_lies_about_its_size_is_not_read_to_its_end(receiver: Receiver, size: bytes) -> None:
+    receiver.status, receiver.chunk = 200, size
+    assert send(receiver) == 200
+    assert receiver.sent < 20_000_000  # what lay in the sockets' buffers
+
+
 def test_answer_that_drips_is_cut(receiver: Receiver) -> None:
     receiver.drip = 0.05
     begun = time.monotonic()
