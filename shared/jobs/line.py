@@ -16,7 +16,7 @@ from itertools import islice
 
 from shared import records as text
 from shared.context import FrontContext
-from shared.errors import ObjectNotFoundError, PreconditionFailedError, QuotaExceededError
+from shared.errors import ObjectNotFoundError, PreconditionFailedError, QuotaExceededError, TenantNotReadyError
 from shared.events.event import Event
 from shared.events.payloads import Job
 from shared.jobs import records, slots
@@ -207,7 +207,7 @@ def _places(store: ObjectStore, prefix: str) -> Iterator[str]:
 
 
 def _waiting(ctx: FrontContext, priority: str) -> list[Tenant]:
-    """Whoever has jobs in the line; those of a tenant that is no more stay where they are."""
+    """Whoever has jobs in the line; those of a tenant that is no more, or not yet, stay where they are."""
     found, cursor = [], ""
     while True:
         page = ctx.store.list(keys.line(priority), cursor=cursor, delimiter="/")
@@ -215,7 +215,7 @@ def _waiting(ctx: FrontContext, priority: str) -> list[Tenant]:
             name = prefix.rstrip("/").rpartition("/")[2]
             try:
                 found.append(ctx.tenants.get(name))
-            except UnknownTenantError:
+            except (UnknownTenantError, TenantNotReadyError):
                 ctx.log.warning("jobs wait, and their tenant is not known: %s", name)
         cursor = page.cursor
         if not cursor:

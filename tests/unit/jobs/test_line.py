@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -153,6 +154,21 @@ def test_a_tenant_that_is_no_more_loses_nothing_and_holds_up_nobody(world: World
     assert list(line.ended(world, "acme", held[0].cause)) == []
     assert list(line.ended(world, "demo", "../x")) == []
     limits(world, "acme", max_concurrent=1)
+    assert [entry.tenant for entry in line.tick(world)] == ["acme"]
+
+
+def test_a_tenant_whose_file_cannot_be_used_loses_nothing_and_holds_up_nobody(world: World, tmp_path: Path) -> None:
+    limits(world, "acme", "demo", max_concurrent=1)
+    held = [upload(world, "x", tenant)[0] for tenant in ("acme", "demo")]
+    upload(world, "a", "acme"), upload(world, "a", "demo")
+    for one in held:
+        end(world, one, told=False)
+    (tmp_path / "acme.yaml").write_text("policy: [")
+    (tmp_path / "demo.yaml").write_text("{}")
+    world.tenants = load("", folder=str(tmp_path))
+    assert [entry.tenant for entry in line.tick(world)] == ["demo"]
+    (tmp_path / "acme.yaml").write_text("{}")
+    world.tenants = load("", folder=str(tmp_path))
     assert [entry.tenant for entry in line.tick(world)] == ["acme"]
 
 
