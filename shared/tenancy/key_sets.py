@@ -76,7 +76,10 @@ def _from_jwk(entry: JsonValue) -> Key | None:
 
     if not isinstance(entry, dict) or "d" in entry or entry.get("use", "sig") != "sig":
         return None
-    key_id, algorithm = entry.get("kid", ""), _ALGORITHMS.get((entry.get("kty"), entry.get("crv")))
+    kind, curve = entry.get("kty"), entry.get("crv")
+    if not isinstance(kind, str) or not isinstance(curve, str | None):
+        return None
+    key_id, algorithm = entry.get("kid", ""), _ALGORITHMS.get((kind, curve))
     if algorithm is None or entry.get("alg", algorithm) != algorithm or not isinstance(key_id, str):
         return None
     try:

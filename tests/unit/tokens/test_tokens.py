@@ -110,6 +110,8 @@ def test_what_is_no_signing_key_of_ours_is_left_out() -> None:
         jwk("ES256", crv="P-384"),
         jwk("EdDSA", x="AA"),
         jwk("EdDSA", kid=7),
+        jwk("RS256", kty=["RSA"]),
+        jwk("ES256", crv={}),
         {**small, "kid": "one"},
         {},
         "key",
