@@ -36,7 +36,7 @@ CORE = {
     ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclass-scheduling-v1",
     ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudget-policy-v1",
 }
-WITHOUT = {"RabbitmqBrokerConfig"}
+WITHOUT = {"RabbitmqBrokerConfig", "PodMonitor", "PrometheusRule"}
 """Kinds of other projects, whose schemas no package brings."""
 
 

@@ -35,14 +35,14 @@ def keeping(file: Path) -> Change:
 class Webhook:
     """A receiver that keeps the headers of what it is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: int = 204) -> None:
         told = self.told = []  # type: list[dict[str, str]]
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
                 told.append({name.lower(): value for name, value in self.headers.items()})
-                self.send_response(204)
+                self.send_response(status)
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None: ...
