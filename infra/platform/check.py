@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from infra.platform.rules import autoscaling, cluster, delivery, pods, probes, shapes, sources, stages
+from infra.platform.rules import autoscaling, cluster, delivery, pods, priority, probes, shapes, sources, stages
 from infra.platform.rules.registry import RULES, Finding, findings
 
-MODULES = (shapes, autoscaling, pods, probes, delivery, sources, stages, cluster)
+MODULES = (shapes, autoscaling, pods, probes, delivery, priority, sources, stages, cluster)
 
 __all__ = ["MODULES", "RULES", "Finding", "findings"]

@@ -24,9 +24,10 @@ from tests.contract.test_topology import OVERLAYS
 
 Docs = tuple[dict[str, Any], ...]
 ALONE = [name for name in COMPONENTS if name != "dedicated-tenant"]
-TOGETHER = [("fused", "gpu"), *((cache, "gpu") for cache in CACHES)]
+TOGETHER: list[tuple[str, ...]] = [("fused", "gpu"), *((cache, "gpu") for cache in CACHES)]
+TOGETHER += [("spot-batch", "gpu"), ("fused", "spot-batch", "cache-node", "gpu"), ("spot-batch", "rabbitmq-broker")]
 EVERY = [(name, ()) for name in OVERLAYS] + [(BARE, ()), *((BARE, (name,)) for name in ALONE)]
-EVERY += [(BARE, names) for names in TOGETHER]
+EVERY += [(BARE, names) for names in TOGETHER] + [(name, ("spot-batch",)) for name in OVERLAYS]
 
 
 def everything_allowed(docs: Docs) -> Configs:

@@ -16,6 +16,7 @@ from tests.contract.components import of_kind, rendered
 from tests.contract.test_topology import OVERLAYS
 
 SETS = [(), ("fused",), ("cache-pod",), ("cache-node",), ("cache-pvc",), ("fused", "cache-node"), ("fused", "gpu")]
+SETS += [("spot-batch",), ("spot-batch", "gpu")]
 MOST = 600
 """Of a Service's timeoutSeconds: max-revision-timeout-seconds."""
 RESPONSE_START = 300
