@@ -21,6 +21,6 @@ def handle(event: Job, ctx: Context) -> Job:
     if event.reference is not None:
         pictures.append(("reference", event.reference))
     for role, ref in pictures:
-        inspection.look(role, decode(ctx.storage.load(ref), limits).pixels)
+        inspection.look(role, decode(ctx.storage.load(ref), limits))
     inspection.close()
     return event

@@ -30,16 +30,16 @@ def whole(picture: Picture) -> Picture:
     return Picture(_averaged(picture.pixels, cells), alpha, picture.format)
 
 
-def lines(pixels: Plane, boxes: Sequence[NDArray[np.float32]]) -> None:
-    """Cover lines of text in place; each box [4, 2] in pixels, corners in order, any rotation."""
-    height, width = pixels.shape[:2]
+def lines(plane: Plane, boxes: Sequence[NDArray[np.float32]]) -> None:
+    """Cover lines of text in place, in colours or alpha; each box [4, 2] in pixels, corners in order, any rotation."""
+    height, width = plane.shape[:2]
     for box in boxes:
         high = max(1.0, min(_side(box, 0, 1), _side(box, 1, 2)))
         x0, y0 = np.maximum(np.floor(box.min(0) - 2 * _MARGIN * high), 0).astype(int)
         x1, y1 = np.minimum(np.ceil(box.max(0) + 2 * _MARGIN * high), (width, height)).astype(int)
         if x0 >= x1 or y0 >= y1:
             continue
-        part = pixels[y0:y1, x0:x1]
+        part = plane[y0:y1, x0:x1]
         mask = np.zeros(part.shape[:2], np.uint8)
         cv2.fillPoly(mask, [np.rint(box - (x0, y0)).astype(np.int32)], 1)
         covered = cv2.dilate(mask, np.ones((2 * round(_MARGIN * high) + 1,) * 2, np.uint8)) > 0

@@ -27,12 +27,12 @@ _FULL_COLOUR = 90
 _CLEAR = 255
 
 
-def flatten(pixels: Plane, alpha: Plane | None) -> Plane:
-    """The picture on white, rounded to the nearest level; [h, w, 3] in and out."""
+def flatten(pixels: Plane, alpha: Plane | None, page: int = 255) -> Plane:
+    """The picture on white, or on another grey `page`, rounded to the nearest level; [h, w, 3] in and out."""
     if alpha is None:
         return pixels
     cover = alpha.astype(np.uint16)
-    rest = 255 * (255 - cover) + 127
+    rest = page * (255 - cover) + 127
     return np.dstack([((pixels[..., c] * cover + rest) // 255).astype(np.uint8) for c in range(3)])
 
 

@@ -28,7 +28,7 @@ def checked(picture: Picture, ctx: Context) -> tuple[Picture, tuple[str, ...]]:
     The pixels may be changed in place. Raises ContentRefusedError, ReviewNeededError.
     """
     inspection = Inspection(ctx)
-    inspection.look(FINISHED, picture.pixels)
+    inspection.look(FINISHED, picture)
     storage = ctx.storage
     sent = decisions.of_stage(storage.store, storage.tenant, storage.job, decisions.STAGES[0])
     blurred = [one for one in (*inspection.close(), *sent) if one.action == BLUR]
@@ -37,7 +37,10 @@ def checked(picture: Picture, ctx: Context) -> tuple[Picture, tuple[str, ...]]:
     texts = [one.boxes for one in blurred if one.check == WORDS and one.picture in _SAME_PLACE]
     if not texts:
         return picture, ()
-    obscure.lines(picture.pixels, [box for boxes in texts for box in _boxes(boxes, picture)])
+    places = [box for boxes in texts for box in _boxes(boxes, picture)]
+    for plane in (picture.pixels, picture.alpha):
+        if plane is not None:  # a text may stand in either
+            obscure.lines(plane, places)
     return picture, (BLURRED_WORDS,)
 
 

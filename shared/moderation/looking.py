@@ -13,6 +13,8 @@ import numpy as np
 
 from shared.context import Context, SetupContext
 from shared.errors import JsonValue
+from shared.imaging import shown
+from shared.imaging.codec import Picture
 from shared.jobs import decisions, holds
 from shared.jobs.decisions import APPROVED, NSFW, PASS, REJECT, REVIEW, WORDS, Decision
 from shared.jobs.holds import ReviewNeededError
@@ -38,15 +40,25 @@ class Inspection:
         self._ctx = ctx
         self._made: list[Decision] = []
 
-    def look(self, picture: str, image: Image) -> None:
-        """`picture`: its part in the job. Raises ContentRefusedError, once that is on record."""
+    def look(self, picture: str, image: Picture) -> None:
+        """`picture`: its part in the job. Raises ContentRefusedError, once that is on record.
+
+        A picture with alpha is looked at in each way in which it may be seen; what is found in one of them counts.
+        """
         if not self._ctx.models.chosen(MODERATOR):
             return
-        self._made.append(self._nsfw(picture, image))
+        score, touched, which = 0.0, list[TextLine](), set[int]()
+        for view in shown.views(image.pixels, image.alpha):
+            score = max(score, self._ctx.models.get(MODERATOR, Moderator).score(view))
+            if self._ctx.tenant.policy.banned_words:
+                lines, found = self._read(view)
+                touched += lines
+                which |= found
+            self._ctx.deadline.check()
+        self._made.append(self._nsfw(picture, score))
         if self._ctx.tenant.policy.banned_words:
-            self._made.append(self._words(picture, image))
+            self._made.append(self._words(picture, touched, which, image.pixels))
         self._refuse()
-        self._ctx.deadline.check()
 
     def close(self) -> tuple[Decision, ...]:
         """The decisions, now on record. Raises ReviewNeededError when a person has to look."""
@@ -57,22 +69,23 @@ class Inspection:
             raise ReviewNeededError("A person has to look at this job.", context={"checks": [*checks]})
         return made
 
-    def _nsfw(self, picture: str, image: Image) -> Decision:
+    def _read(self, view: Image) -> tuple[list[TextLine], set[int]]:
+        """Lines with banned words, and which words they are."""
+        lines = self._ctx.models.get(READER, Reader).read(view)
+        found = words.find([line.text for line in lines], self._ctx.tenant.policy.banned_words)
+        touched = sorted({index for one in found for index in one.lines})
+        return [lines[index] for index in touched], {one.word for one in found}
+
+    def _nsfw(self, picture: str, score: float) -> Decision:
         policy, model = self._ctx.tenant.policy, self._model(MODERATOR)
-        score = self._ctx.models.get(MODERATOR, Moderator).score(image)
         action = self._action(NSFW, policy.nsfw_action) if score >= policy.nsfw_threshold else PASS
         return self._told(Decision(picture, NSFW, *model, round(score, 4), policy.nsfw_threshold, action))
 
-    def _words(self, picture: str, image: Image) -> Decision:
-        policy = self._ctx.tenant.policy
-        lines = self._ctx.models.get(READER, Reader).read(image)
-        found = words.find([line.text for line in lines], policy.banned_words)
-        touched = [lines[index] for index in sorted({index for one in found for index in one.lines})]
+    def _words(self, picture: str, touched: list[TextLine], which: set[int], image: Image) -> Decision:
         score = max((line.score for line in touched), default=0.0)
-        action = self._action(WORDS, policy.words_action) if found else PASS
-        which = tuple(sorted({one.word for one in found}))
-        model = self._model(READER)
-        return self._told(Decision(picture, WORDS, *model, round(score, 4), 0.0, action, which, _parts(touched, image)))
+        action = self._action(WORDS, self._ctx.tenant.policy.words_action) if which else PASS
+        found, where, model = tuple(sorted(which)), _parts(touched, image), self._model(READER)
+        return self._told(Decision(picture, WORDS, *model, round(score, 4), 0.0, action, found, where))
 
     def _model(self, role: str) -> tuple[str, str]:
         """Name and digest."""

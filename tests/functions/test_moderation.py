@@ -17,8 +17,8 @@ from functions.moderate import main as moderate
 from functions.publish import main as publish
 from shared.errors import JsonValue, ModelNotFoundError
 from shared.events.payloads import Job, Media, ObjectRef, Options, Result, Size
-from shared.imaging import raw
-from shared.imaging.codec import decode
+from shared.imaging import raw, shown
+from shared.imaging.codec import Picture, Plane, decode, encode
 from shared.imaging.probe import Limits
 from shared.jobs import decisions, holds
 from shared.jobs.decisions import Decision
@@ -49,21 +49,23 @@ class World:
         policy.setdefault("nsfw_threshold", 0.8)
         return replace(self.chain.context(stage), tenant=Tenant("demo", Policy(**policy)))  # type: ignore[arg-type]
 
-    def job(self, source: Image = DARK, target: Image = DARK) -> Job:
-        refs = [
-            self.chain.put(f"{name}.png", png(image), "image/png") for name, image in (("s", source), ("t", target))
-        ]
+    def job(self, source: Image = DARK, target: Image = DARK, alpha: Plane | None = None) -> Job:
+        """`alpha`: of the target."""
+        files = {"s": png(source), "t": encode(Picture(target, alpha, "png"), "png", 100)[0]}
+        refs = [self.chain.put(f"{name}.png", data, "image/png") for name, data in files.items()]
         return Job(JOB, (refs[0],), refs[1], Options(format="png"))
 
     def moderate(self, job: Job, **policy: object) -> Job:
         return moderate.handle(job, self.context("moderate", **policy))
 
-    def publish(self, job: Job, pixels: Image, **policy: object) -> tuple[Result, Image]:
+    def publish(self, job: Job, pixels: Image, alpha: Plane | None = None, **policy: object) -> tuple[Result, Image]:
+        """The result, and its colours as it is seen on white."""
         ctx = self.context("publish", **policy)
-        ref = replace(ctx.storage, stage="swap").save("pixels.npy", raw.pack(pixels, None), raw.CONTENT_TYPE)
+        ref = replace(ctx.storage, stage="swap").save("pixels.npy", raw.pack(pixels, alpha), raw.CONTENT_TYPE)
         media = Media(JOB, job, ref, (), Size(pixels.shape[1], pixels.shape[0]))
         result = publish.handle(media, ctx)
-        return result, decode(self.chain.store.get(result.image.key)[0], Limits()).pixels
+        made = decode(self.chain.store.get(result.image.key)[0], Limits())
+        return result, [*shown.views(made.pixels, made.alpha)][:2][-1]
 
     def decided(self, stage: str) -> list[tuple[str, str, str]]:
         found = decisions.of_stage(self.chain.store, "demo", JOB, stage)
@@ -182,6 +184,40 @@ def test_blur_counts_what_was_found_in_what_was_sent(world: World) -> None:
     assert world.decided("publish") == [("finished", "nsfw", "pass")]
     assert result.warnings == ("blurred_nsfw",)
     assert pixels.max() < 70
+
+
+@pytest.mark.parametrize("colour", [DARK, np.zeros_like(DARK)], ids=["dark", "black"])
+def test_what_only_alpha_shows_is_looked_at(world: World, colour: Image) -> None:
+    """The colours are harmless; what is seen on a page is drawn by what shines through."""
+    clear = np.full(colour.shape[:2], 10, np.uint8)
+    with pytest.raises(ContentRefusedError) as refused:
+        world.moderate(world.job(target=colour, alpha=clear))
+    assert refused.value.context["picture"] == "target"
+    assert len(world.record("moderate")) == 2, "one decision a picture, however often it was looked at"
+    with pytest.raises(ContentRefusedError):
+        world.publish(world.job(), colour, clear)
+    opaque = np.full_like(clear, 255)
+    world.publish(world.moderate(world.job(target=colour, alpha=opaque)), colour, opaque)
+
+
+def test_colours_that_alpha_hides_are_looked_at(world: World) -> None:
+    """Whoever drops the alpha sees them."""
+    with pytest.raises(ContentRefusedError):
+        world.moderate(world.job(target=BRIGHT, alpha=np.zeros(BRIGHT.shape[:2], np.uint8)))
+
+
+def test_banned_words_that_only_alpha_shows_are_found_and_covered(world: World) -> None:
+    text = lettered(((20, 20), "forbidden", 40), ((20, 200), "allowed", 40), size=(400, 300))
+    black, alpha = np.zeros_like(text), 255 - text[:, :, 0]
+    policy = {"banned_words": ("forbidden",), "nsfw_threshold": 1.0}
+    with pytest.raises(ContentRefusedError):
+        world.moderate(world.job(target=black, alpha=alpha), **policy)
+    policy["words_action"] = "blur"
+    job = world.moderate(world.job(target=black, alpha=alpha), **policy)
+    result, pixels = world.publish(job, black, alpha, **policy)
+    assert result.warnings == ("blurred_words",)
+    assert (pixels[150:] == text[150:]).all()
+    assert pixels[25:60, 30:200].std() < text[25:60, 30:200].std() / 2
 
 
 def test_banned_words_are_refused_without_being_named(world: World) -> None:
