@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import re
 import socket
+import time
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from flask import Flask, Response
 from flask import request as asked
 from gunicorn.http.errors import NoMoreData, ParseException
+from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from shared.errors import PayloadTooLargeError, RequestError, WakeswapError
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 
 _BROKEN = "wakeswap_broken"
 """Set on a request's body once it turned out not to be one."""
+LINGER_SECONDS = 5.0
+"""gunicorn's own bound for a kept connection."""
+LINGER_BYTES = 64 << 20
+"""A request may have more (WAKESWAP_MAX_BODY_BYTES); few of those who are refused do."""
 _STATUS = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) ")
 
 
@@ -43,12 +50,25 @@ class Worker(ThreadWorker):
 
     def handle_request(self, req: Request, conn: TConn) -> bool:
         """Whether the connection may be kept. After a broken body nobody knows where the next request would begin."""
-        return super().handle_request(req, conn) and not getattr(req.body, _BROKEN, False)
+        kept = super().handle_request(req, conn)
+        return not getattr(req.body, _BROKEN, False) and _taken_whole(conn) and kept
 
     def handle_error(
         self, req: Request | None, client: socket.socket, addr: str | int | tuple[str, int], exc: BaseException
     ) -> None:
         super().handle_error(req, _Translator(client), addr, exc)  # type: ignore[arg-type]
+
+
+def _taken_whole(conn: TConn) -> bool:
+    """Read what a refused caller still sends. To close before is to reset: the answer may go with it, and a proxy on
+    the way then makes a 502 of a 401 (RFC 9112, 9.6). gunicorn alone reads 64 KiB.
+    """
+    parser = conn.parser
+    with suppress(ParseException, NoMoreData, OSError):
+        if isinstance(parser, RequestParser):
+            ends = time.monotonic() + LINGER_SECONDS
+            return bool(parser.finish_body(ends, LINGER_BYTES))  # type: ignore[func-returns-value]
+    return False
 
 
 def _broken_body(_: Exception) -> Response:
