@@ -87,8 +87,11 @@ class Platform:
         return self._announce(addresses)
 
     def _pod_runtime(self, ledger: Ledger, client: aiohttp.ClientSession, addresses: Addresses) -> PodRuntime:
+        configs = self.manifests.configs(self._folder)
+        for folder in configs.folders.values():  # there before the first pod: people put files in
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return PodRuntime(
-            configs=self.manifests.configs(self._folder),
+            configs=configs,
             ledger=ledger,
             logs=self.state.logs,
             volumes=self.state.folder("volumes"),

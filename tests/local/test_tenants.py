@@ -48,6 +48,7 @@ def send(machine: Machine, key: str) -> tuple[int, Any]:
 
 
 def test_a_tenant_comes_is_limited_and_goes_while_everything_runs(machine: Machine) -> None:
+    assert (machine.state / "tenants").is_dir(), "before any pod has mounted it"
     assert get(machine, machine.key())[0] == 200, "intake is awake, and its folder empty"
     key = tenants(machine, "create", "acme")
     machine.until(lambda: get(machine, key)[0] == 200, 60)
