@@ -16,7 +16,7 @@ from shared.telemetry.trace import parse
 from tests.local.machine import Change, Machine
 from tests.local.test_pipeline import FACE, drop, post
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 STAGES = ("moderate", "detect", "swap", "publish", "notify")
 CALLER = "4bf92f3577b34da6a3ce929d0e0e4736"
 
