@@ -56,6 +56,10 @@ def pairs(*components: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     return {name: (apart[name], found[f"{name}-batch"]) for name in SPLIT}
 
 
+def key(doc: dict[str, Any]) -> tuple[str, str]:
+    return doc["kind"], doc["metadata"]["name"]
+
+
 def scaling(service: dict[str, Any]) -> dict[str, str]:
     found: dict[str, str] = service["spec"]["template"]["metadata"]["annotations"]
     return found
@@ -102,9 +106,9 @@ def test_what_is_not_batch_stays_as_it_is_but_for_what_it_hears() -> None:
                 found = copy.deepcopy(found)
                 assert found["spec"]["filters"].pop() == {"not": {"exact": {"priority": "batch"}}}
             assert found == doc
-        new = {(doc["kind"], doc["metadata"]["name"]) for doc in split} - {
-            (doc["kind"], doc["metadata"]["name"]) for doc in plain
-        }
+        old, labels = {key(doc) for doc in plain}, {key(doc): doc["metadata"].get("labels", {}) for doc in split}
+        new = {each for each, said in labels.items() if said.get("wakeswap.dev/priority") == "batch"}
+        assert labels.keys() - old == new, "the README applies them first, by their label"
         assert {kind for kind, _ in new} == {"Service", "Trigger", "PriorityClass"}
 
 
