@@ -170,10 +170,12 @@ def _record(ctx: FrontContext, tenant: Tenant, key: str) -> JobRecord | None:
         data, _ = ctx.store.get(key)
     except ObjectNotFoundError:
         return None
+    found = None
     try:
         return text.read(JobRecord, text.loads(data))
     except ValueError:
-        found = records.find(ctx.store, tenant.name, key.removesuffix(".json").rpartition(".")[2])
+        with suppress(InvalidKeyError):  # nothing of ours
+            found = records.find(ctx.store, tenant.name, key.removesuffix(".json").rpartition(".")[2])
     if found is None:
         ctx.log.error("a waiting job cannot be read and is given up: %s", key)
         ctx.store.delete(key)

@@ -13,8 +13,9 @@ from shared.tenancy.tenant import Policy
 
 MINUTE, DAY = 60, 86_400
 """Lengths of the windows in seconds; a day begins at midnight UTC."""
-LONGEST_LEASE = 86_400.0
-"""Seconds. A lease that ends later comes from a clock that was wrong, and counts as run out."""
+LONGEST_LEASE = 90_000.0
+"""Seconds: the longest that WAKESWAP_SLOT_SECONDS allows, and an hour by which another machine's clock may be ahead. A
+lease that ends later comes from a clock that was wrong, and counts as run out."""
 FULL_WAIT = 5
 """Retry-After in seconds when every slot is taken: about a job's length, since nobody knows when one will end."""
 

@@ -172,6 +172,19 @@ def test_a_tenant_whose_file_cannot_be_used_loses_nothing_and_holds_up_nobody(wo
     assert [entry.tenant for entry in line.tick(world)] == ["acme"]
 
 
+def test_what_is_no_waiting_job_holds_up_nobody(world: World) -> None:
+    """Somebody's editor or file manager was in the folder."""
+    limits(world, max_concurrent=1)
+    (first,) = upload(world, "a")
+    upload(world, "b")
+    for name in ("0.bad name.json", "0..json", "0"):
+        world.put(f"{LINE}interactive/demo/{name}", b"{")
+    world.put(f"{LINE}interactive/Not a tenant/0.x.json", b"{")
+    end(world, first, told=False)
+    assert names(list(line.tick(world))) == ["b"]
+    assert waiting(world) == [f"{LINE}interactive/Not a tenant/0.x.json"]
+
+
 def test_a_new_minute_starts_what_the_last_one_had_no_room_for(world: World) -> None:
     limits(world, max_concurrent=9, jobs_per_minute=2)
     world.time -= world.time % 60

@@ -100,6 +100,11 @@ def test_the_limit_that_lasts_longest_is_told() -> None:
     assert limit(taken(Usage(), "a"), policy) == "jobs_per_day"
 
 
+def test_the_longest_lease_counts_on_a_machine_whose_clock_is_behind() -> None:
+    usage = quota.take(Usage(), "a", batch=False, now=NOW, seconds=86_400)
+    assert limit(usage, replace(POLICY, max_concurrent=1), now=NOW - 30) == "max_concurrent"
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["take", "batch", "release", "give_back", "renew", "wait"]),
