@@ -30,6 +30,8 @@ COPY LICENSE NOTICE ./
 COPY model-warmup model-warmup
 COPY shared shared
 COPY functions functions
+COPY infra/__init__.py infra/
+COPY infra/retention infra/retention
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash /srv/app
 
 FROM scratch AS image
