@@ -6,7 +6,7 @@ Knows the contract and the harness's own parts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 
 from shared.audit import lines
@@ -16,6 +16,7 @@ from shared.events.event import Event
 from shared.events.payloads import TERMINAL, Job, Payload, Rejection
 from shared.jobs.accepted import Accepted
 from shared.jobs.records import OUTCOME, timestamp
+from shared.rejections import UnknownTenantError
 from shared.serving import measuring
 from shared.serving.answers import NOTHING, PUBLISHED, Reply
 from shared.serving.context import DoorContext
@@ -26,6 +27,7 @@ from shared.storage import keys
 from shared.telemetry import spans, trace
 from shared.telemetry.logs import stage_log
 from shared.telemetry.spans import Open
+from shared.tenancy.tenant import Tenant
 
 FOLDER_BUCKET = "wakeswap"
 """The bucket that notifications about a folder store name."""
@@ -51,12 +53,18 @@ class Outbox:
     def _send(self, accepted: Accepted, payload: Payload, traceparent: str) -> None:
         services, stage = self.services, self.services.stage.name
         assert services.emitter is not None
-        tenant = services.tenants.get(accepted.tenant)
+        tenant = self._tenant(accepted)
         if isinstance(payload, Rejection):
             measuring.rejected(services.metrics, stage, payload.code, tenant)
-        wake = tenant.policy.wake
-        event = contract.first(stage, tenant.name, payload, accepted.cause, wake=wake, traceparent=traceparent)
+        wake = tenant.policy.wake if tenant else "none"
+        event = contract.first(stage, accepted.tenant, payload, accepted.cause, wake=wake, traceparent=traceparent)
         services.emitter.publish(services.proof.sign(event))
+
+    def _tenant(self, accepted: Accepted) -> Tenant | None:
+        """None: there is none of that name, which may be just what is to be told."""
+        with suppress(UnknownTenantError):
+            return self.services.tenants.get(accepted.tenant)
+        return None
 
     def _span(self, accepted: Accepted) -> AbstractContextManager[Open | None]:
         """Of a job that waited: it goes on in its own trace, whoever's end made room for it."""

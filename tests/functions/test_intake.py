@@ -34,11 +34,15 @@ class Door:
         headers, body = encode_binary(sent)
         return self.app.client.post("/", headers=headers, data=body)
 
-    def notify(self, key: str, event_id: str = "n-1") -> TestResponse:
+    def notify(self, *uploads: str, event_id: str = "n-1") -> TestResponse:
         """What Knative's IntegrationSource makes of a message in the queue: a string."""
         body = json.loads(event_file("ce_knative_aws_sqs_string_data.json")["data"])
-        body["Records"][0]["s3"]["bucket"]["name"] = "wakeswap"
-        body["Records"][0]["s3"]["object"]["key"] = key
+        (one,) = body["Records"]
+        told = [
+            {**one["s3"], "bucket": {"name": "wakeswap"}, "object": {**one["s3"]["object"], "key": key}}
+            for key in uploads
+        ]
+        body["Records"] = [{**one, "s3": part} for part in told]
         source = "dev.knative.eventing.aws-sqs-source"
         return self.deliver(Event(event_id, source, SQS, datacontenttype="text/plain", data=json.dumps(body)))
 
@@ -59,10 +63,21 @@ def door(tmp_path: Path) -> Iterator[Door]:
         yield Door(App("intake", tmp_path, package="functions", **settings), server)
 
 
+def test_s3_09_an_upload_for_no_tenant_is_refused_and_stops_no_other_of_its_notification(door: Door) -> None:
+    door.put("a")
+    for _ in range(2):
+        answer = door.notify("tenants/nobody/inbox/a/source.jpg", "tenants/demo/inbox/a/source.jpg")
+        assert (answer.status_code, answer.data) == (202, b"")
+    assert [headers["ce-tenantid"] for _, headers, _ in door.broker.received] == ["nobody", "demo"]
+    ((_, refused), (_, job)) = door.published
+    assert refused["code"] == "unknown_tenant"
+    assert job["target"]["key"] == "tenants/demo/inbox/a/target.jpg"
+
+
 def test_s3_10_ce_01_one_upload_told_three_times_and_by_two_events_is_one_job(door: Door) -> None:
     door.put("a b")
     for event_id in ("n-1", "n-1", "n-1", "n-2"):
-        answer = door.notify("tenants/demo/inbox/a+b/source.jpg", event_id)
+        answer = door.notify("tenants/demo/inbox/a+b/source.jpg", event_id=event_id)
         assert (answer.status_code, answer.data) == (202, b"")
     ((first, job), (second, again)) = door.published  # repeats of n-1 were answered from the record
     assert (first, job) == (second, again)
@@ -108,7 +123,7 @@ def test_img_06_img_09_img_10_a_bad_upload_is_one_rejected_event(door: Door, nam
     door.app.store.put("tenants/demo/inbox/a/source.jpg", (DATA / "image" / name).read_bytes())
     door.app.store.put("tenants/demo/inbox/a/target.jpg", picture())
     for event_id in ("n-1", "n-1", "n-2"):
-        assert door.notify("tenants/demo/inbox/a/source.jpg", event_id).status_code == 202
+        assert door.notify("tenants/demo/inbox/a/source.jpg", event_id=event_id).status_code == 202
     assert len({identity for identity, _ in door.published}) == 1, "a repeat has the id that the broker drops"
     rejection = door.published[0][1]
     assert (rejection["code"], rejection["status"]) == (code, status)
