@@ -22,7 +22,17 @@ TESTS = ("__pycache__", "test", "tests")
 """Folders of packages that only their makers use: a tenth of the image."""
 SHELL = ("activate*", "Activate*")
 DISPLAY = ("tkinter", "_tkinter*", "idlelib", "turtle*", "pydoc_data")
-BUILDING = ("site-packages", "dist-packages", "config-*", "ensurepip", "lib2to3", "_test*", "_ctypes_test*", "xx*")
+BUILDING = (
+    "venv",
+    "site-packages",
+    "dist-packages",
+    "config-*",
+    "ensurepip",
+    "lib2to3",
+    "_test*",
+    "_ctypes_test*",
+    "xx*",
+)
 """In the standard library: what is for whoever builds Python, or installs with it."""
 SYSTEM = ("/etc/ssl/certs/ca-certificates.crt", "/etc/os-release", "/etc/debian_version", "/etc/ld.so.conf")
 FILES = {
