@@ -2,8 +2,8 @@
 
 It is started with nothing of its parent's environment, loads the readers once, and ends when its parent does. A fork
 gets the picture's bytes in a file, writes planes into another and one line about them into a pipe; the helper adds a
-line on how the fork ended. Whatever hostile bytes do to a fork is gone with it. Knows
-processes and pipes; what a fork does is handed in.
+line on how the fork ended. Whatever hostile bytes do to a fork is gone with it, and so is every process that it has
+started, on Linux. Knows processes and pipes; what a fork does is handed in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
 from shared.errors import JsonValue
@@ -27,8 +27,8 @@ Run = Callable[[Task, int, int], JsonValue]
 """A task, the picture's file and the planes' file; the answer is a JSON object."""
 _FAULT = 70
 """Exit code of a fork that met what is a bug of ours (sysexits' EX_SOFTWARE)."""
-_SET_DEATH_SIGNAL = 1
-"""prctl(2), PR_SET_PDEATHSIG."""
+_SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
+"""prctl(2), PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER."""
 _LIBC = ctypes.CDLL(None)
 _OOM = Path("/proc/self/oom_score_adj")
 
@@ -37,6 +37,8 @@ def serve(control: int, run: Run) -> None:
     """Work for whoever holds the other end of the socket `control`, until it is closed; `run` is what a fork does."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the parent decides when it is over
+    if sys.platform == "linux":
+        _LIBC.prctl(_SET_CHILD_SUBREAPER, 1)  # what a fork has started becomes ours when the fork ends
     with contextlib.suppress(OSError):
         _OOM.write_text("1000")  # where the machine's memory ends, this goes before the stage
     woken, waker = os.pipe()
@@ -53,8 +55,8 @@ def serve(control: int, run: Run) -> None:
                 _reap(running)
             if parent.fileno() in ready and not _next(parent, running, (woken, waker), run):
                 break
-    for pid in running:
-        os.kill(pid, signal.SIGKILL)
+    _end(running)
+    _end_orphans({})
 
 
 def _wake(*_: object) -> None:
@@ -96,12 +98,31 @@ def _work(run: Run, message: bytes, source: int, planes: int, line: int) -> None
 
 def _reap(running: dict[int, int]) -> None:
     """Say of every fork that ended how it did, and let go of its pipe: that is the end of the answer."""
-    while running:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
-            return
-        line = running.pop(pid)
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            os.set_blocking(line, False)
-            os.write(line, json.dumps({"ended": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
-        os.close(line)
+    with contextlib.suppress(ChildProcessError):  # none is left
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = found
+            if pid not in running:
+                continue  # what a fork has started
+            line = running.pop(pid)
+            _end_orphans(running)
+            with contextlib.suppress(BlockingIOError, BrokenPipeError):
+                os.set_blocking(line, False)
+                os.write(line, json.dumps({"ended": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+            os.close(line)
+
+
+def _end_orphans(running: Container[int]) -> None:
+    """End what forks that are no more have started: it holds their files, and no limit of time holds for it."""
+    while orphans := [pid for pid in _children() if pid not in running]:
+        _end(orphans)
+
+
+def _end(pids: Iterable[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _children() -> list[int]:
+    own = Path(f"/proc/self/task/{os.getpid()}/children")
+    return [int(pid) for pid in own.read_text().split()] if own.exists() else []

@@ -50,6 +50,8 @@ def run(task: Task, source: int, planes: int) -> JsonValue:
             return _refused(lambda: write_all(planes, bytes(int(argument))))
         case "open":
             return _refused(lambda: open("/etc/passwd").close())
+        case "leave":
+            facts["left"] = _left(int(argument))
         case "environment":
             facts["environment"] = dict(os.environ)
         case "lie":
@@ -61,6 +63,17 @@ def run(task: Task, source: int, planes: int) -> JsonValue:
                         with suppress(OSError):
                             os.write(fd, b"{}\n" * 10_000)
     return {"did": act, "pid": os.getpid(), **facts}
+
+
+def _left(generations: int) -> int:
+    """The first of so many processes, each the child of the one before, in sessions of their own, that sleep on."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if generations > 1:
+            _left(generations - 1)
+        time.sleep(600)
+    return pid
 
 
 def _memory() -> JsonValue:

@@ -120,6 +120,19 @@ def test_no_fork_outlives_its_helper(helper: Helper) -> None:
             asking.result(60)
 
 
+@pytest.mark.parametrize("generations", [1, 3])
+def test_what_a_decoder_starts_ends_with_it(helper: Helper, generations: int) -> None:
+    """It would hold the answer's pipe open, and use the machine for as long as it likes."""
+    ask(helper, "fine")
+    begun = time.monotonic()
+    left = ask(helper, f"leave {generations}")["left"]
+    assert time.monotonic() - begun < 15, "nobody waited for it"
+    assert isinstance(left, int)
+    wait_for(lambda: not psutil.pid_exists(left))
+    assert process_of(helper).children(recursive=True) == []
+    assert ask(helper, "fine")["did"] == "fine"
+
+
 @pytest.mark.parametrize("number", [1, 2, 15])
 def test_signals_for_the_whole_group_are_the_stages_business(helper: Helper, number: int) -> None:
     ask(helper, "fine")
