@@ -130,6 +130,22 @@ def test_interactive_before_batch_and_batches_have_their_own_limit(world: World)
     assert len(waiting(world)) == 1
 
 
+def test_sec_07_batches_count_per_picture_and_what_is_told_twice_counts_once(world: World) -> None:
+    limits(world, max_concurrent=5, max_batch=5, jobs_per_day=3)
+    for name in ("1", "2", "3", "4"):
+        world.put(f"tenants/demo/inbox/nightly/{name}/source.jpg", picture(1, 16))
+        world.put(f"tenants/demo/inbox/nightly/{name}/target.jpg", picture(2, 16))
+    for _ in range(2):
+        assert list(batch.run(ping(), world)) == []
+    assert len(list(line.tick(world))) == 3
+    for name in ("1", "2", "3", "4"):
+        world.upload(f"tenants/demo/inbox/nightly/{name}/target.jpg")
+    assert list(line.tick(world)) == []
+    assert len(waiting(world)) == 1
+    world.time += 86_400
+    assert len(list(line.tick(world))) == 1
+
+
 def test_tenants_are_served_in_turn(world: World) -> None:
     limits(world, "acme", "demo", max_concurrent=2)
     held = [upload(world, name, tenant)[0] for tenant in ("acme", "demo") for name in ("x", "y")]
