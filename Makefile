@@ -47,7 +47,7 @@ fix: $(VENV)/.tests-installed ## format and mend what can be mended (changes fil
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: $(VENV)/.tests-installed ## every test
+test: $(VENV)/.tests-installed ## every test that needs no GPU
 	$(BIN)/pytest -q -m "not gpu" -n 2
 
 docs: $(VENV)/.installed ## write the generated pages anew
