@@ -37,6 +37,7 @@ def refused(path):
     except OSError as error:
         return errno.errorcode[error.errno]
 
+importlib.import_module("infra.retention.cli")  # what a CronJob runs
 modules = [name for name in importlib.metadata.packages_distributions() if name.isidentifier() and name[0] != "_"]
 for name in modules:
     importlib.import_module(name)
