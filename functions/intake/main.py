@@ -6,6 +6,7 @@ The HTTP API is mounted beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from shared.context import FrontContext
 from shared.errors import InvalidCloudEventError
@@ -28,7 +29,7 @@ def handle(event: Event, ctx: FrontContext) -> Iterator[Accepted]:
     if line.is_tick(event):
         return line.tick(ctx)
     if event.type == line.PING:
-        return batch.run(event, ctx)
+        return chain(batch.run(event, ctx), line.pace(ctx))
     if isinstance(event.data, bytes):
         raise InvalidCloudEventError("A notification is JSON.", context={"attribute": "datacontenttype"})
     return uploads.accept(notifications.parse(event.data), ctx)

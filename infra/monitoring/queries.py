@@ -47,10 +47,12 @@ def gauge(name: str, **match: str) -> str:
 def line_jobs() -> str:
     """Jobs in the line, by namespace and priority: what the process says that looked last.
 
-    Each minute another of intake's processes may look; what the others saw before is old.
+    Intake looks as jobs end and every ten minutes, another of its processes each time, and may sleep between; what the
+    others saw before is old.
     """
-    looked = f"time() - last_over_time({gauge('line_looked_timestamp_seconds')}[2m]) < 90"
-    return f"max by (namespace, priority) (last_over_time({gauge('line_jobs')}[2m]) and on (namespace, pod) ({looked}))"
+    looked = f"last_over_time({gauge('line_looked_timestamp_seconds')}[12m])"
+    last = f"({looked} == on (namespace) group_left max by (namespace) ({looked}))"
+    return f"max by (namespace, priority) (last_over_time({gauge('line_jobs')}[12m]) and on (namespace, pod) {last})"
 
 
 def _growth(series: str, window: str) -> str:

@@ -79,7 +79,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric("line_jobs", "gauge", ("priority",), "Jobs in the line for a slot when it was last looked at."),
         Metric(
-            "line_looked_timestamp_seconds", "gauge", (), "When that was: each minute, by one of intake's processes."
+            "line_looked_timestamp_seconds", "gauge", (), "When that was: as jobs end, and every ten minutes."
         ),
         Metric(
             "rate_refusals",

@@ -351,3 +351,34 @@ def test_a_process_that_has_to_end_leaves_the_rest_to_the_next_tick(
         patch.setattr(world, "pause", lambda seconds: False)
         assert len(list(line.tick(world))) == 1
     assert len(list(line.tick(world))) == 39
+
+
+def test_cold_07_a_batch_begins_without_the_clock_and_one_thread_paces_for_all(world: World) -> None:
+    world.spread = 60.0
+    first, *others = forty(world)
+    list(batch.run(first, world))
+    pacing = line.pace(world)
+    assert next(pacing).tenant == "t0"
+    for event in others:  # the clocks of other tenants strike while the first is on its way
+        list(batch.run(event, world))
+        assert list(line.pace(world)) == []
+    assert {entry.tenant for entry in pacing} == {f"t{number}" for number in range(1, 40)}
+    assert sum(world.pauses) < 60
+    assert list(line.pace(world)) == []
+
+
+def test_pacing_that_breaks_off_is_taken_up_by_the_next(world: World) -> None:
+    first, second, *_ = forty(world)
+    list(batch.run(first, world))
+    pacing = line.pace(world)
+    next(pacing)
+    pacing.close()  # the broker could not be reached
+    list(batch.run(second, world))
+    assert [entry.tenant for entry in line.pace(world)] == ["t1"]
+
+
+def test_a_process_tells_how_many_wait_as_jobs_end_but_not_each_time() -> None:
+    pace = line._Pace()
+    assert [pace.may_look(now) for now in (100.0, 101.0, 129.9, 130.0, 131.0, 50.0)] == [
+        True, False, False, True, False, True,
+    ]  # fmt: skip

@@ -70,7 +70,7 @@ def slow(alert: str, name: str, labels: str, limit: str, over: str) -> list[Case
 
 LOOKED = "wakeswap_line_looked_timestamp_seconds"
 LINE = [
-    # found long each minute for six; the pods take turns, and a long line that one saw before counts no more
+    # found long for six minutes; the pods take turns, and a long line that one saw before counts no more
     Case(
         "WakeswapBacklog",
         (
@@ -97,6 +97,13 @@ LINE = [
         ),
         "8m",
         0,
+    ),
+    # the process that found it long sleeps since, and no job ends
+    Case(
+        "WakeswapBacklog",
+        (one("wakeswap_line_jobs", 'priority="batch"', "500 stale"), one(LOOKED, "", "0 stale")),
+        "9m",
+        1,
     ),
 ]
 LAG = 'kafka_consumergroup_lag{consumergroup="knative-trigger-wakeswap-swap",partition="%s"}'
