@@ -74,7 +74,7 @@ class Builder:
         for name in names:
             for path in sorted(source.glob(name.strip("/"))) if name.strip("/") else [source]:
                 if path.is_dir():
-                    shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True)
+                    shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True, copy_function=os.link)
                 else:
                     target.mkdir(parents=True, exist_ok=True)
                     assert to.endswith("/"), "several files go into a folder"
