@@ -108,14 +108,6 @@ class InvalidCursorError(RequestError):
     title = "No cursor that was given out"
 
 
-class IdempotencyConflictError(RequestError):
-    """One Idempotency-Key, two different requests."""
-
-    status = 422
-    code = "idempotency_key_reused"
-    title = "Idempotency key used for another request"
-
-
 class RejectedError(WakeswapError):
     """What was sent can never be processed: one `rejected` event, no retry."""
 
@@ -200,14 +192,6 @@ class TenantNotReadyError(TransientError):
 class BrokerUnavailableError(TransientError):
     code = "broker_unavailable"
     title = "The event could not be handed to the broker"
-
-
-class FetchUnavailableError(TransientError):
-    """The server of a picture named by address cannot be reached, or not in time."""
-
-    code = "fetch_unavailable"
-    title = "The picture's server is not available"
-    retry_after = 5
 
 
 class QuotaExceededError(TransientError):

@@ -58,3 +58,19 @@ class UntrustedEventError(RequestError):
     status = 403
     code = "untrusted_event"
     title = "The event was not made by this installation"
+
+
+class IdempotencyConflictError(RequestError):
+    """One Idempotency-Key, two different requests."""
+
+    status = 422
+    code = "idempotency_key_reused"
+    title = "Idempotency key used for another request"
+
+
+class FetchUnavailableError(TransientError):
+    """The server of a picture named by address cannot be reached, or not in time."""
+
+    code = "fetch_unavailable"
+    title = "The picture's server is not available"
+    retry_after = 5

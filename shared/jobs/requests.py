@@ -13,10 +13,11 @@ from typing import BinaryIO
 
 from shared import records as text
 from shared.context import FrontContext
-from shared.errors import IdempotencyConflictError, JsonValue, QuotaExceededError, RequestError
+from shared.errors import JsonValue, QuotaExceededError, RequestError
 from shared.events.payloads import Job, ObjectRef, Options
 from shared.jobs import ids, inbox, making, options, records, slots
 from shared.jobs.records import JobRecord
+from shared.refusals import IdempotencyConflictError
 from shared.rejections import InvalidManifestError
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore

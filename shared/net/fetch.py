@@ -17,10 +17,11 @@ from http.client import HTTPException, HTTPResponse
 from typing import BinaryIO, cast
 from urllib.parse import urldefrag, urljoin
 
-from shared.errors import FetchUnavailableError, OverloadedError, PayloadTooLargeError
+from shared.errors import OverloadedError, PayloadTooLargeError
 from shared.net import address
 from shared.net.address import Target
 from shared.net.pinned import Pinned, Way, numbers
+from shared.refusals import FetchUnavailableError
 from shared.rejections import FetchFailedError, ImageTooLargeError, UrlNotAllowedError
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

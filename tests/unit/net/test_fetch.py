@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from shared.errors import FetchUnavailableError, OverloadedError, PayloadTooLargeError, TransientError, WakeswapError
+from shared.errors import OverloadedError, PayloadTooLargeError, TransientError, WakeswapError
 from shared.net.fetch import Bounds, Fetcher
 from shared.net.pinned import Way, resolve
+from shared.refusals import FetchUnavailableError
 from shared.rejections import FetchFailedError, ImageTooLargeError, UrlNotAllowedError
 from tests.unit.net.site import HOST, PUBLIC, Internet, internet
 
