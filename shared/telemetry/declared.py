@@ -78,9 +78,7 @@ METRICS: dict[str, Metric] = {
             "Uploads whose jobs had to wait, by the policy's limit.",
         ),
         Metric("line_jobs", "gauge", ("priority",), "Jobs in the line for a slot when it was last looked at."),
-        Metric(
-            "line_looked_timestamp_seconds", "gauge", (), "When that was: as jobs end, and every ten minutes."
-        ),
+        Metric("line_looked_timestamp_seconds", "gauge", (), "When that was: as jobs end, and every ten minutes."),
         Metric(
             "rate_refusals",
             "counter",
