@@ -169,7 +169,7 @@ def _bar(bar: Bar, y: int, scale: float) -> list[str]:
     seconds = f"{bar.end - bar.start:.2f} s"
     title = f"<title>{escape(f'{bar.lane}: {bar.label}, {seconds}')}</title>"
     shape = _rect(x, top, width, height, bar.colour, inside=title)
-    if not bar.thick or bar.end - bar.start < 0.005:
+    if not bar.thick or bar.end - bar.start < 0.015:
         return [shape]
     words = seconds if bar.name in (COLD, bar.lane) else f"{bar.name}  {seconds}"
     if width > 7 * len(words):
