@@ -29,7 +29,7 @@ _BROKEN = "wakeswap_broken"
 """Set on a request's body once it turned out not to be one."""
 LINGER_SECONDS = 5.0
 """gunicorn's own bound for a kept connection."""
-LINGER_BYTES = 64 << 20
+LINGER_BYTES = 16 << 20
 """A request may have more (WAKESWAP_MAX_BODY_BYTES); few of those who are refused do."""
 _STATUS = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) ")
 

@@ -47,7 +47,7 @@ def machine(tmp_path: Path, model_files: Callable[[str], object]) -> Iterator[Ma
 
     def change(docs: list[dict[str, Any]]) -> None:
         for doc in docs:
-            if doc["kind"] == "ConfigMap":
+            if doc["kind"] == "ConfigMap" and doc["metadata"]["name"] == "wakeswap":
                 doc["data"]["WAKESWAP_MODEL_BUCKET"] = f"file:{lock.parent / 'bucket'}"
                 doc["data"]["WAKESWAP_MODEL_LOCK"] = str(lock)
 

@@ -139,8 +139,8 @@ def test_uploads_over_quota_all_run_in_the_end_whoever_is_killed_meanwhile(machi
     drop(one, 20)
     kills, cuts, deadline = 0, [4, 10], time.monotonic() + 420
     while len(one.outcomes()) < 20 and time.monotonic() < deadline:
-        time.sleep(seed.uniform(2, 5))
-        if 0 < len(one.outcomes()) < 14:
+        time.sleep(seed.uniform(0.5, 2))
+        if 0 < len(one.outcomes()) < 16:
             kills += one.kill_one(seed)
         if cuts and len(one.outcomes()) >= cuts[0]:
             cuts.pop(0)

@@ -67,7 +67,7 @@ def test_while_redis_is_gone_requests_pass_and_are_counted(redis: Redis, caplog:
         assert [limited.take("key", "a") for _ in range(20)] == [None] * 20
         assert limited.blocked("192.0.2.1") is None
         limited.failed("192.0.2.1")
-    assert counted.counts == {"requests_unlimited": 22}
+    assert counted.counts == {"rate_refusals.key": 1, "requests_unlimited": 22}
     assert len(caplog.records) == 1, "one line a rest, not one a request"
     assert PASSWORD not in caplog.text
     redis.start()
