@@ -24,10 +24,10 @@ from shared.tenancy.tenant import Tenant
 
 log = getLogger(__name__)
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds in which a change must find its turn; each turn is one write, and at least one writer of each gets it."""
 _PAUSE = 0.05
-"""Seconds, at most, before the second try; doubled for each further one up to ten times that."""
+"""Seconds, at most, before the second try; doubled for each further one up to twenty times that."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _change(store: ObjectStore, tenant: str, decide: Callable[[Usage], Usage]) -
             if time.monotonic() > ends:
                 raise TransientError("Too many are at this tenant's quota at once.") from None
             time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, guards nothing
-            pause = min(2 * pause, 10 * _PAUSE)
+            pause = min(2 * pause, 20 * _PAUSE)
         else:
             return changed
 

@@ -88,13 +88,14 @@ class Rates:
         return {"key": settings.per_key, "address": settings.per_address, "notifications": settings.notifications}
 
     def _ask(self, question: Callable[[_Store], T]) -> T | None:
-        from limits.errors import StorageError
-
         if self._clock() < self._rests_until:
             self._metrics.count("requests_unlimited")
             return None
+        store = self._opened()
+        from limits.errors import StorageError
+
         try:
-            return question(self._opened())
+            return question(store)
         except StorageError as error:
             self._rests_until = self._clock() + REST_SECONDS
             self._metrics.count("requests_unlimited")
@@ -102,6 +103,7 @@ class Rates:
             return None
 
     def _opened(self) -> _Store:
+        """The first to come imports `limits`, alone: its modules import each other, and two threads would deadlock."""
         with self._opening:
             if self._store is None:
                 self._store = _Store(*rate_stores.limiters(self._settings.store), self._settings.store == "memory")
