@@ -54,9 +54,9 @@ def without_wake_ahead(docs: list[dict[str, Any]]) -> None:
 
 
 def fused(docs: list[dict[str, Any]]) -> None:
-    (config,) = [doc for doc in docs if doc["kind"] == "ConfigMap"]
+    configs = [doc for doc in docs if doc["kind"] == "ConfigMap"]
     component = [doc for doc in rendered("local", "fused") if doc["kind"] != "ConfigMap"]
-    docs[:] = [config, *json.loads(json.dumps(component))]
+    docs[:] = [*configs, *json.loads(json.dumps(component))]
 
 
 VARIANTS: Mapping[str, tuple[Change, ...]] = {
