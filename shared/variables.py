@@ -53,35 +53,29 @@ def flag(value: str) -> bool:
     return value == "true"
 
 
-def store_url(value: str) -> str:
-    if not re.fullmatch(r"file:.+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?", value):
-        raise ValueError("is neither file:<folder> nor s3://<bucket>[/<prefix>]")
-    return value
+def matching(pattern: str, complaint: str) -> Callable[[str], str]:
+    """Takes what the whole pattern matches; `complaint`: what anything else is said to be."""
+
+    def read(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(complaint)
+        return value
+
+    return read
 
 
-def web_url(value: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/]+.*", value):
-        raise ValueError("is not an http or https address")
-    return value
-
-
-def guarded_url(value: str) -> str:
-    """What is fetched from there is believed, so nobody on the way may change it."""
-    if not re.fullmatch(r"https://[^\s/]+\S*|http://(127\.0\.0\.1|\[::1\]|localhost)(:[0-9]+)?(/\S*)?", value):
-        raise ValueError("is not an https address (http only on this very machine)")
-    return value
-
-
-def token(value: str) -> str:
-    if not re.fullmatch(r"[!-~]{16,}", value):
-        raise ValueError("is not a token of at least 16 visible ASCII characters")
-    return value
-
-
-def shared_secret(value: str) -> str:
-    if not re.fullmatch(r"[!-~]{32,}", value):
-        raise ValueError("is not a secret of at least 32 visible ASCII characters")
-    return value
+store_url = matching(
+    r"file:.+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?",
+    "is neither file:<folder> nor s3://<bucket>[/<prefix>]",
+)
+web_url = matching(r"https?://[^\s/]+.*", "is not an http or https address")
+guarded_url = matching(
+    r"https://[^\s/]+\S*|http://(127\.0\.0\.1|\[::1\]|localhost)(:[0-9]+)?(/\S*)?",
+    "is not an https address (http only on this very machine)",
+)
+"""What is fetched from there is believed, so nobody on the way may change it."""
+token = matching(r"[!-~]{16,}", "is not a token of at least 16 visible ASCII characters")
+shared_secret = matching(r"[!-~]{32,}", "is not a secret of at least 32 visible ASCII characters")
 
 
 def rate_store(value: str) -> str:

@@ -7,8 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +18,10 @@ from infra.tenants.objects import Object, name_of
 from infra.tenants.spec import TenantSpec
 from tests.servers.kubernetes_api import KINDS, READER, KubernetesApi
 from tests.unit.tenants.clusters import DEDICATED, EVENTING, SERVING, Server, environment, item, rendered
+from tests.unit.tenants.test_commands import Done, Run
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAIN = "policy: {max_concurrent: 3}\n"
-
-
-@dataclass(frozen=True)
-class Done:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Done]
 
 
 @pytest.fixture
