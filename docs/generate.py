@@ -23,7 +23,7 @@ import yaml  # noqa: E402
 from marking import MADE, code, table  # noqa: E402
 
 from shared import settings  # noqa: E402
-from shared.events import payloads  # noqa: E402
+from shared.events import choices, payloads  # noqa: E402
 from shared.tenancy import schema  # noqa: E402
 from shared.vision.unsuited import EMBEDDED, POOR, REASONS  # noqa: E402
 
@@ -123,8 +123,8 @@ target, and then fade into the face."""
 
 
 def options() -> str:
-    docs = field_docs(ROOT / "shared/events/payloads.py")["Options"]
-    rows = [(code(item.name), _default_option(item.default), docs[item.name]) for item in fields(payloads.Options)]
+    docs = field_docs(ROOT / "shared/events/choices.py")["Options"]
+    rows = [(code(item.name), _default_option(item.default), docs[item.name]) for item in fields(choices.Options)]
     meanings = table(("Option", "Default", "Meaning"), rows)
     return "\n\n".join((MADE, "# Options of a job", _OPTIONS, meanings, _UNSUITED, _warnings())) + "\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.context import Models
-from shared.events.payloads import Options
+from shared.events.choices import Options
 
 MASKERS = {"occlusion": "occluder", "region": "parser"}
 """Role of the model behind a mask that only a learned swapper asks for."""

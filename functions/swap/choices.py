@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shared.context import Context
-from shared.events.payloads import Options
+from shared.events.choices import Options
 from shared.vision.protocols import Masker, Occluder, Parser, SwapOptions
 
 _NO_PADDING = (0.0, 0.0, 0.0, 0.0)

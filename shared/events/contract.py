@@ -11,12 +11,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from shared.errors import InvalidCloudEventError
+from shared.events.choices import Options
 from shared.events.codec import from_payload
 from shared.events.content import JSON
 from shared.events.event import Event, reply_id, source_of, type_of
-from shared.events.payloads import Job, Options, Payload
+from shared.events.payloads import Job, Payload
 
-MEDIA = "image"
+IMAGE, VIDEO, SEGMENT = "image", "video", "segment"
+"""Values of the `media` extension: what an event is about."""
 
 _COPIED = ("tenantid", "media", "priority", "enhance", "wake", "traceparent")
 
@@ -28,9 +30,10 @@ def first(stage: str, tenant: str, payload: Payload, cause: str, *, wake: str = 
     broker drops what is published twice. `wake`: the tenant's policy of that name, which the wake-up Triggers read on
     events about a job that goes on. `traceparent` is the W3C text of the request's span, or empty.
     """
-    extensions = {"tenantid": tenant, "media": MEDIA, "priority": "interactive", "traceparent": traceparent}
+    extensions = {"tenantid": tenant, "media": IMAGE, "priority": "interactive", "traceparent": traceparent}
     if isinstance(payload, Job):
-        extensions |= {"priority": payload.priority, "enhance": _enhance(payload.options)}
+        enhance = _enhance(payload.options) if payload.media == IMAGE else ""  # a video's faces are restored in swap
+        extensions |= {"priority": payload.priority, "enhance": enhance, "media": payload.media}
         extensions["wake"] = "" if wake == "none" else wake
     origin = Event(id=cause, source=f"{source_of(stage)}/{tenant}", type="")
     return _event(stage, origin, payload, extensions, 0)
@@ -49,6 +52,8 @@ def reply(stage: str, cause: Event, payload: Payload, *, part: int = 0, tracepar
     extensions = {name: str(cause.extensions[name]) for name in _COPIED if name in cause.extensions}
     if traceparent:
         extensions["traceparent"] = traceparent
+    if payload.medium:
+        extensions["media"] = payload.medium
     return _event(stage, cause, payload, extensions, part)
 
 

@@ -3,7 +3,8 @@
 Who the tenant is never stands in here: it comes from the event's `tenantid` extension, which intake sets
 after authentication. `job` repeats the event's `subject`; the harness refuses an event where they differ.
 Unknown keys are ignored and missing ones refused (a field with a default is not missing), so that producers
-can be deployed first. Knows nothing but the standard library and the error tree.
+can be deployed first. `medium` is the `media` extension of events that carry the payload, and empty where several
+do. Knows nothing but the standard library, the options and the error tree.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from shared.errors import JsonValue
+from shared.events.choices import Options
 
 
 @dataclass(frozen=True)
@@ -26,81 +28,6 @@ class ObjectRef:
     """Bytes."""
     content_type: str
     """Media type as found from the content, never from the name."""
-
-
-@dataclass(frozen=True)
-class Pairing:
-    """Which source goes onto which target face."""
-
-    source: int
-    """Index into the job's sources, counted from 0."""
-    target: int
-    """Index of a target face, counted from 0 in the order that `order` says."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the caller may choose; every field has a default and a documented range (see docs/options.md)."""
-
-    swapper: str = "mesh"
-    """Catalogue name of the swapper."""
-    faces: str = "many"
-    """Target faces: `many` (all), `one` (the largest), `reference` (those of the person on the `reference` picture;
-    needs a face recogniser that the tenant may use), or an index counted from 0 in the order that `order` says, 0..999.
-    """
-    order: str = "position"
-    """How an index counts the target faces: `position` (left to right by the centre, then top to bottom), `size`
-    (largest first) or `score` (surest first). All found faces count, also those too small or too unsure to be swapped.
-    """
-    mapping: tuple[Pairing, ...] = ()
-    """List of `{"source": i, "target": j}`, at most 64: the face of source picture i goes onto target face j, and no
-    other face is swapped. A target stands at most once, a source any number of times. Empty: all sources show one
-    person, whose identity goes onto every chosen face. Not together with another `faces` than `many`."""
-    similarity: float = 0.4
-    """For `faces: reference`: smallest cosine between the recogniser's vectors of two faces of one person, 0..1."""
-    source_face: str = "one"
-    """Source face: `one` (the largest; near-equal ones are ambiguous), `largest` (no question asked), or an index
-    counted left to right from 0, 0..999."""
-    unsuited_source: str = "refuse"
-    """What becomes of a source of which a poor picture would be made, before the swap: `refuse` refuses it with
-    `source_unsuited` where the picture would be poor whatever the target (`source_shadowed`, `source_hidden`: embedded
-    swapper only), `strict` for any warning about it that the swapper gives, `warn` never. Warnings that refuse nothing
-    stand in the result."""
-    min_face: int = 20
-    """Smallest face side in pixels of the target that is swapped, 18..4096."""
-    min_score: float = 0.5
-    """Smallest detector score of a target face that is swapped, 0.2..1. Below 0.5 more faces are found and counted."""
-    eyes: str = "target"
-    """`target` keeps the target's own eyes and gaze, `source` paints the source's. Embedded swapper (`mesh`) only."""
-    shape: float = 0.5
-    """How far nose, eyes, brows and mouth move to the source's proportions, 0..1. Embedded swapper only."""
-    boost: int = 0
-    """Side in pixels at which a learned swapper works: 0 for the model's own, or a multiple of it from 256 to 1024 in
-    steps of 128."""
-    masks: tuple[str, ...] = ("box",)
-    """What limits a learned swapper's pixels, a list of `box` (feathered crop), `occlusion` (not over hands, hair,
-    glasses) and `region` (skin and features only); joined by minimum. The embedded swapper has masks of its own:
-    its jobs load no model for these."""
-    mask_blur: float = 0.3
-    """Feather of the box mask as a part of half the crop, 0..1."""
-    mask_padding: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
-    """Top, right, bottom and left part of the crop that the box mask leaves out, 0..0.45 each."""
-    colour_match: bool = False
-    """Whether a learned swapper's crop gets the mean and spread of the target's colours."""
-    enhancer: str = ""
-    """Catalogue name of a model that restores the swapped faces; empty: none."""
-    enhance_blend: float = 0.8
-    """Share of the restored face, 0..1."""
-    upscaler: str = ""
-    """Catalogue name of a model that enlarges the whole picture; empty: none. What was enlarged is at most 3840 x 2160
-    or as large as the target."""
-    client: str = "original"
-    """Where the result is shown: `original` (as large as it is), `web` (at most 1920 x 1080) or `mobile` (at most
-    1280 x 720), either way up. A smaller picture is never enlarged for it."""
-    format: str = "same"
-    """`same` as the target where it can be written, `jpeg`, `png`, `webp`, `avif`, `tiff`, `bmp` or `gif`."""
-    quality: int = 92
-    """JPEG, WebP and AVIF quality, 1..100."""
 
 
 @dataclass(frozen=True)
@@ -127,9 +54,10 @@ class Face:
 
 @dataclass(frozen=True)
 class Job:
-    """Two pictures and what to do with them. Made by intake, passed on by moderate."""
+    """Two pictures, or a picture and a video, and what to do with them. Made by intake, passed on by moderate."""
 
     outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = ""
     job: str
     source: tuple[ObjectRef, ...]
     target: ObjectRef
@@ -142,6 +70,22 @@ class Job:
     """RFC 3339, UTC."""
     reference: ObjectRef | None = None
     """A picture of the person whose face in the target is meant, for `faces: reference`."""
+    media: str = "image"
+    """What the target is: `image` or `video`. An animated picture is a video."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One part of a video target, to be worked on by itself. Made by split; asked for by assemble as others end."""
+
+    outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = "segment"
+    job: str
+    request: Job
+    plan: ObjectRef
+    """JSON: `shared.video.plan.Plan`, the same for all segments of a job."""
+    index: int
+    """Counted from 0 in the order of time."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +93,7 @@ class Faces:
     """What detect found; the dense landmarks lie in the store."""
 
     outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = "image"
     job: str
     request: Job
     source_face: Face
@@ -168,10 +113,31 @@ class Faces:
 
 
 @dataclass(frozen=True)
+class Tracks:
+    """Who is where in every frame of a segment; what was measured lies in the store."""
+
+    outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = "segment"
+    job: str
+    request: Job
+    plan: ObjectRef
+    index: int
+    tracks: ObjectRef
+    """`.npz`: `shared.vision.tracking.tracks.Tracks`."""
+    landmarks: ObjectRef
+    """The sources' as in Faces; `target` is [0, 468, 3]."""
+    source: int = 0
+    source_faces: tuple[Face, ...] = ()
+    """The face of each source picture."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Media:
     """A swapped picture, not yet in its final format."""
 
     outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = "image"
     job: str
     request: Job
     pixels: ObjectRef
@@ -191,16 +157,63 @@ class Media:
 
 
 @dataclass(frozen=True)
-class Result:
-    """The finished picture."""
+class Clip:
+    """A swapped segment: its pictures only, in their final encoding."""
 
     outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = "segment"
+    job: str
+    request: Job
+    plan: ObjectRef
+    index: int
+    clip: ObjectRef
+    """Matroska with one video stream; its timestamps are those of the target."""
+    frames: int
+    frames_swapped: int = 0
+    frames_without_face: int = 0
+    """None found, or none that the job means."""
+    source_faces: tuple[Face, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """As in Result."""
+    provider: str = ""
+    """As in Result."""
+
+
+@dataclass(frozen=True)
+class Video:
+    """The joined video with everything of the original that is not a face."""
+
+    outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = "video"
+    job: str
+    request: Job
+    video: ObjectRef
+    size: Size
+    """As shown: upright, square pixels not implied."""
+    seconds: float
+    frames: int
+    frames_swapped: int
+    frames_without_face: int
+    source_faces: tuple[Face, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """As in Result."""
+    provider: str = ""
+    """As in Result."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The finished picture or video."""
+
+    outcome: ClassVar[str] = "completed"
+    medium: ClassVar[str] = ""
     job: str
     image: ObjectRef
+    """The picture, or the video."""
     width: int
     height: int
     faces: tuple[Face, ...]
-    """The target faces that were swapped, in pixels of the result."""
+    """The target faces that were swapped, in pixels of the result; none is listed of a video."""
     link: str
     """Time-limited address of the picture (presigned on S3, file: on a folder store)."""
     expires: str
@@ -219,6 +232,14 @@ class Result:
     provider: str = ""
     """Where the swapper ran: `cpu`, `cuda` or `tensorrt`. `cpu` in an installation that prefers a GPU means that there
     was none."""
+    media: str = "image"
+    """`image` or `video`."""
+    seconds: float = 0.0
+    """Of a video."""
+    frames: int = 1
+    frames_swapped: int = 1
+    frames_without_face: int = 0
+    """Frames of a video in which no face was found that the job means."""
 
 
 @dataclass(frozen=True)
@@ -226,6 +247,7 @@ class Rejection:
     """The caller's own fault: this job will never work as it was sent."""
 
     outcome: ClassVar[str] = "rejected"
+    medium: ClassVar[str] = ""
     job: str
     stage: str
     code: str
@@ -240,6 +262,7 @@ class Failure:
     """Our fault, after all retries: the original event is kept and can be replayed."""
 
     outcome: ClassVar[str] = "failed"
+    medium: ClassVar[str] = ""
     job: str
     stage: str
     """The stage that could not be reached or kept failing."""
@@ -249,6 +272,6 @@ class Failure:
     """Id for `replay`."""
 
 
-Payload = Job | Faces | Media | Result | Rejection | Failure
+Payload = Job | Segment | Faces | Tracks | Media | Clip | Video | Result | Rejection | Failure
 TERMINAL = (Result, Rejection, Failure)
 """A job ends with exactly one of these."""

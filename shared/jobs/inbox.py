@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from shared import records
 from shared.errors import InvalidOptionError, JsonValue, ObjectNotFoundError, PayloadTooLargeError
-from shared.events.payloads import Options
+from shared.events.choices import Options
 from shared.jobs import options
 from shared.rejections import InvalidManifestError, ObjectGoneError
 from shared.storage import keys

@@ -11,11 +11,12 @@ from dataclasses import fields
 from typing import NoReturn, TypeAlias, cast
 
 from shared.errors import InvalidOptionError, JsonValue
-from shared.events.payloads import Options, Pairing
+from shared.events.choices import Options, Pairing
 from shared.tenancy import permits
 from shared.tenancy.tenant import Policy
 
-FORMATS = ("same", "jpeg", "png", "webp", "avif", "tiff", "bmp", "gif")
+FORMATS = ("same", "jpeg", "png", "webp", "avif", "tiff", "bmp", "gif", "mp4", "mov", "mkv", "webm")
+CODECS = ("same", "h264", "h265", "av1", "vp9")
 MASKS = ("box", "occlusion", "region")
 MAX_INDEX = 999
 """Largest face index; no picture in the size limits holds more faces of 18 pixels that anyone could count."""
@@ -186,5 +187,7 @@ CHECKS: Mapping[str, Check] = {
     "upscaler": _model(optional=True),
     "client": _choice("original", "web", "mobile"),
     "format": _choice(*FORMATS),
+    "codec": _choice(*CODECS),
+    "damaged": _choice("refuse", "finish"),
     "quality": _whole(1, 100),
 }

@@ -14,7 +14,8 @@ from typing import BinaryIO
 from shared import records as text
 from shared.context import FrontContext
 from shared.errors import JsonValue, QuotaExceededError, RequestError
-from shared.events.payloads import Job, ObjectRef, Options
+from shared.events.choices import Options
+from shared.events.payloads import Job, ObjectRef
 from shared.jobs import ids, inbox, making, options, records, slots
 from shared.jobs.records import JobRecord
 from shared.refusals import IdempotencyConflictError

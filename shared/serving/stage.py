@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from shared.context import Context, FrontContext, SetupContext
 from shared.errors import ConfigError, InvalidCloudEventError
+from shared.events import contract
 from shared.events.event import Event
 from shared.events.payloads import Payload
 from shared.jobs.accepted import Accepted
@@ -45,12 +46,15 @@ class Stage:
     def payload_of(self, event: Event) -> type[Payload]:
         """The class that this event's data must be.
 
-        Raises InvalidCloudEventError for a type that is none of ours, or of an outcome that the stage does not take:
-        data of the right shape under another name is not what a Trigger meant to deliver.
+        Raises InvalidCloudEventError for a type that is none of ours, or of an outcome or a medium that the stage does
+        not take: data of the right shape under another name is not what a Trigger meant to deliver.
         """
         outcome = event.kind.outcome if event.kind else ""
-        for payload in self.payloads:
-            if payload.outcome == outcome:
+        medium = str(event.extensions.get("media", contract.IMAGE))
+        for payload in sorted(
+            self.payloads, key=lambda kind: not kind.medium
+        ):  # one for this medium before one for any
+            if payload.outcome == outcome and payload.medium in ("", medium):
                 return payload
         raise InvalidCloudEventError(
             f"The stage {self.name} does not take events of this type.", context={"attribute": "type"}

@@ -57,7 +57,15 @@ class Policy:
     max_pixels: Annotated[int, Whole(1, 200_000_000)] = 50_000_000
     """Largest picture, width x height (an 8K frame is 33 million)."""
     max_bytes: Annotated[int, Whole(1, 1_000_000_000)] = 50_000_000
-    """Largest uploaded file."""
+    """Largest uploaded picture."""
+    max_video_bytes: Annotated[int, Whole(1, 100_000_000_000)] = 1_000_000_000
+    """Largest uploaded video."""
+    max_seconds: Annotated[int, Whole(1, 86_400)] = 600
+    """Longest video."""
+    max_frames: Annotated[int, Whole(1, 10_000_000)] = 36_000
+    """Most frames of a video (60 a second for ten minutes)."""
+    max_segments: Annotated[int, Whole(1, 1000)] = 4
+    """Segments of one video under way at once."""
     max_output: Annotated[int, Whole(240, 16_384)] = 16_384
     """Largest result in lines of a 16:9 frame, either way up, 240..16384: 2160 is 4K (3840 x 2160), and no picture
     taken in has more than 16384. What an upscaler made is never larger than 4K, unless the target was."""

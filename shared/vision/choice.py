@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shared.errors import InvalidOptionError, JsonValue
-from shared.events.payloads import Pairing
+from shared.events.choices import Pairing
 from shared.rejections import (
     AmbiguousReferenceFaceError,
     AmbiguousSourceFaceError,

@@ -13,7 +13,8 @@ from openapi_spec_validator import validate
 
 from shared import records
 from shared.edge_settings import RateSettings
-from shared.events.payloads import Options, Rejection
+from shared.events.choices import Options
+from shared.events.payloads import Rejection
 from shared.jobs import views
 from shared.serving import front
 from shared.serving.edge import Edge

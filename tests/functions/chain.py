@@ -16,7 +16,8 @@ from functions.publish import main as publish
 from functions.swap import main as swap
 from shared.context import Deadline, Metrics, Models
 from shared.errors import DeadlineExceededError
-from shared.events.payloads import Faces, Job, Media, ObjectRef, Options, Result
+from shared.events.choices import Options
+from shared.events.payloads import Faces, Job, Media, ObjectRef, Result
 from shared.storage import keys
 from shared.storage.local import LocalStore
 from shared.storage.scoped import TenantStore

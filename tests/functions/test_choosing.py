@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from shared.context import Models
-from shared.events.payloads import Job, ObjectRef, Pairing
+from shared.events.choices import Pairing
+from shared.events.payloads import Job, ObjectRef
 from shared.models.cache import ModelCache
 from shared.models.choice import TenantModels
 from shared.models.registry import ModelRegistry

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from shared import records
+from shared.events.choices import Options
 from shared.events.event import Event
-from shared.events.payloads import Failure, Job, ObjectRef, Options, Payload, Rejection, Result, Size
+from shared.events.payloads import Failure, Job, ObjectRef, Payload, Rejection, Result, Size
 from shared.jobs.records import JOB as JOB_FILE
 from shared.jobs.records import JobRecord, cancel
 from shared.serving.answers import Reply

@@ -12,9 +12,10 @@ import pytest
 from werkzeug.test import TestResponse
 
 from functions.moderate.asked import permit
+from shared.events.choices import Options
 from shared.events.codec import decode
 from shared.events.event import parse_type
-from shared.events.payloads import Face, Faces, Job, Options
+from shared.events.payloads import Face, Faces, Job
 from shared.models import catalog
 from shared.models.cache import ModelCache
 from shared.models.choice import TenantModels

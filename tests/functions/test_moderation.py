@@ -16,7 +16,8 @@ import pytest
 from functions.moderate import main as moderate
 from functions.publish import main as publish
 from shared.errors import JsonValue, ModelNotFoundError
-from shared.events.payloads import Job, Media, ObjectRef, Options, Result, Size
+from shared.events.choices import Options
+from shared.events.payloads import Job, Media, ObjectRef, Result, Size
 from shared.imaging import raw, shown
 from shared.imaging.codec import Picture, Plane, decode, encode
 from shared.imaging.probe import Limits

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from functions.publish.main import handle
-from shared.events.payloads import Face, Job, Media, ObjectRef, Options, Result, Size
+from shared.events.choices import Options
+from shared.events.payloads import Face, Job, Media, ObjectRef, Result, Size
 from shared.storage.local import LocalStore
 from shared.storage.scoped import TenantStore
 from shared.tenancy.tenant import Policy, Tenant

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shared.context import Models
-from shared.events.payloads import Options, Pairing
+from shared.events.choices import Options, Pairing
 from shared.models import build
 from shared.models.cache import ModelCache
 from shared.rejections import SourceUnsuitedError

@@ -13,9 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from werkzeug.test import TestResponse
 
+from shared.events.choices import Options
 from shared.events.codec import decode, encode_binary
 from shared.events.event import Event, parse_type
-from shared.events.payloads import Job, ObjectRef, Options, Rejection
+from shared.events.payloads import Job, ObjectRef, Rejection
 from shared.models.cache import ModelCache
 from shared.storage import keys
 from shared.storage.local import LocalStore

@@ -10,10 +10,11 @@ from typing import get_args
 import pytest
 
 from shared.errors import InvalidCloudEventError
+from shared.events.choices import Options
 from shared.events.codec import STRUCTURED, decode, encode_binary, encode_structured, from_payload, to_payload
 from shared.events.contract import first, reply
 from shared.events.event import Event, Kind, parse_type, reply_id, source_of, type_of
-from shared.events.payloads import Faces, Failure, Job, Media, ObjectRef, Options, Payload, Rejection, Result
+from shared.events.payloads import Faces, Failure, Job, Media, ObjectRef, Payload, Rejection, Result
 from tests.signing import signed
 
 EXAMPLES = Path(__file__).parents[2] / "events"

@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from shared.events.payloads import Options, Result, Size
+from shared.events.choices import Options
+from shared.events.payloads import Result, Size
 from tests.unit.front.api import Api, code
 from tests.unit.jobs.world import picture
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from werkzeug.test import TestResponse
 
-from shared.events.payloads import Failure, Options, Rejection
+from shared.events.choices import Options
+from shared.events.payloads import Failure, Rejection
 from shared.jobs import records
 from tests.unit.front.api import Api, code
 from tests.unit.jobs.world import DATA, picture

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import InvalidOptionError, JsonValue
-from shared.events.payloads import Options, Pairing
+from shared.events.choices import Options, Pairing
 from shared.jobs import options
 
 GOOD: list[tuple[str, JsonValue, object]] = [

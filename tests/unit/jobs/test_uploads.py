@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import TransientError
+from shared.events.choices import Options
 from shared.events.notifications import ObjectCreated, parse
-from shared.events.payloads import Options
 from shared.jobs import inbox, uploads
 from shared.jobs.accepted import Accepted
 from shared.rejections import ObjectChangedError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shared.errors import InvalidOptionError
-from shared.events.payloads import Pairing
+from shared.events.choices import Pairing
 from shared.rejections import (
     AmbiguousReferenceFaceError,
     AmbiguousSourceFaceError,
