@@ -19,8 +19,8 @@ _TOUCHED = 20
 """A frame pixel with this share (of 255) of a crop pixel counts as covered whole."""
 
 
-def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubles) -> None:
-    """Lay `crop` [side, side, 3] over `frame` [h, w, 3] in place; matrix [2, 3], frame to crop.
+def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubles, share: float = 1.0) -> None:
+    """Lay `crop` [side, side, 3] over `frame` [h, w, 3] in place; matrix [2, 3], frame to crop; `share` of it, 0..1.
 
     Within 1 level of INSwapper.get(..., paste_back=True). Positions count from the frame's corner as there: from the
     region's own they round otherwise, and one value in a million differs by 2. What lies before the region is warped
@@ -39,6 +39,7 @@ def paste_exact(frame: NDArray[np.uint8], crop: NDArray[np.uint8], matrix: Doubl
         return
     new = cv2.warpAffine(crop, matrix, (x1, y1), flags=flags)[y0:, x0:]
     part = frame[y0:y1, x0:x1]
+    mask = mask * np.float32(share)
     part[:] = (mask * new + (1 - mask) * part.astype(np.float32)).astype(np.uint8)
 
 

@@ -54,6 +54,11 @@ class Swapped(NamedTuple):
     """uint8 [n, side, side, 3], the new faces."""
 
 
+class _Cut(NamedTuple):
+    crop: Crop
+    target: Target
+
+
 class LearnedSwapper(ABC):
     """Swapper. Holds nothing of a job: any number of threads may use one."""
 
@@ -92,35 +97,56 @@ class LearnedSwapper(ABC):
         A face outside the frame, or a sliver of one, changes nothing. Raises InvalidOptionError for a boost that is no
         multiple of the model's size, GpuMemoryError.
         """
-        swapped = self.swapped(frame, targets, options)
-        if not swapped.crops:
+        self.swap_many([frame], [targets], options, maskers)
+
+    def swap_many(
+        self,
+        frames: Sequence[Image],
+        targets: Sequence[Sequence[Target]],
+        options: SwapOptions,
+        maskers: Sequence[Masker] = (),
+    ) -> None:
+        """`swap` for several pictures, the faces of all of them in one batch."""
+        cut = [self._cut(frame, faces, options) for frame, faces in zip(frames, targets, strict=True)]
+        faces = [face for found in cut for face in found]
+        if not faces:
             return
-        if self._exact:
-            for crop, picture in zip(swapped.crops, swapped.pictures, strict=True):
-                paste_exact(frame, picture, crop.matrix)
-            return
-        masks = _masks(swapped, options, maskers)
-        for crop, picture, mask in zip(swapped.crops, swapped.pictures, masks, strict=True):
-            matched = match_colour(picture, crop.pixels, mask) if options.colour_match else picture
-            paste(frame, matched, mask, crop.matrix)
+        swapped = self._swapped(faces, options)
+        masks = None if self._exact else _masks(swapped, options, maskers)
+        owners = [frame for frame, found in zip(frames, cut, strict=True) for _ in found]
+        for index, (frame, face) in enumerate(zip(owners, faces, strict=True)):
+            crop, picture, strength = face.crop, swapped.pictures[index], face.target.strength
+            if masks is None:
+                paste_exact(frame, picture, crop.matrix, strength)
+                continue
+            matched = match_colour(picture, crop.pixels, masks[index]) if options.colour_match else picture
+            paste(frame, matched, masks[index] * np.float32(strength), crop.matrix)
 
     def swapped(self, frame: Image, targets: Sequence[Target], options: SwapOptions) -> Swapped:
         """The new faces before they are pasted, of those targets that lie in the frame."""
-        factor = self._factor(options.boost)
-        side = self.size * factor
-        crops: list[Crop] = []
-        rows: list[Floats] = []
+        return self._swapped(self._cut(frame, targets, options), options)
+
+    def _cut(self, frame: Image, targets: Sequence[Target], options: SwapOptions) -> list[_Cut]:
+        """The faces that are to be seen and lie in the frame."""
+        side = self.size * self._factor(options.boost)
+        faces: list[_Cut] = []
         for target in targets:
             points = alignment(target)
-            if not (np.isfinite(points).all() and np.ptp(points, axis=0).max() > 0):
+            usable = np.isfinite(points).all() and np.ptp(points, axis=0).max() > 0
+            if not usable or target.strength <= 0:
                 continue
             crop = align(frame, points, self._template, side, native=self.size, exact=self._exact)
             if _shows(crop, frame):
-                crops.append(crop)
-                rows.append(cast(SourceRow, target.identity).values)
-        if not crops:
-            return Swapped(crops, np.empty((0, side, side, 3), np.uint8))
-        return Swapped(crops, self._run(crops, np.stack(rows), factor))
+                faces.append(_Cut(crop, target))
+        return faces
+
+    def _swapped(self, faces: Sequence[_Cut], options: SwapOptions) -> Swapped:
+        factor = self._factor(options.boost)
+        if not faces:
+            return Swapped([], np.empty((0, self.size * factor, self.size * factor, 3), np.uint8))
+        crops = [face.crop for face in faces]
+        rows = np.stack([cast(SourceRow, face.target.identity).values for face in faces])
+        return Swapped(crops, self._run(crops, rows, factor))
 
     def _run(self, crops: Sequence[Crop], rows: Floats, factor: int) -> Image:
         """All tiles of all faces in one batch: n crops of k s a side and rows [n, ...] -> [n, k s, k s, 3]."""

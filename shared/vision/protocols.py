@@ -160,6 +160,17 @@ class Identity(Protocol):
         ...
 
 
+class Memory:
+    """What a swapper keeps of one track from frame to frame, so that its light does not flicker.
+
+    Made by whoever knows the tracks, one for each and a new one after a cut; what it holds is the swapper's own. Frames
+    come in the order of time, in one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self.state: object | None = None
+
+
 @dataclass(frozen=True)
 class Target:
     """One face to be replaced; `mesh` [468, 3] in the frame's pixels."""
@@ -168,6 +179,10 @@ class Target:
     identity: Identity
     points: Floats | None = None
     """[5, 2], as for a source."""
+    strength: float = 1.0
+    """0..1: how much of the new face shows. Fades a face in and out where its track begins and ends."""
+    memory: Memory | None = None
+    """Of the track that this face belongs to; None for a picture."""
 
 
 class Masker(Adapter, Protocol):
@@ -214,6 +229,17 @@ class Swapper(Adapter, Protocol):
 
         No pixel outside a face's own region changes. Masks of the maskers and the family's own are joined by minimum.
         """
+        ...
+
+    def swap_many(
+        self,
+        frames: Sequence[Image],
+        targets: Sequence[Sequence[Target]],
+        options: SwapOptions,
+        maskers: Sequence[Masker] = (),
+    ) -> None:
+        """`swap` for several pictures, frames of a video or parts of them, in the order of time; one batch where the
+        family can. `targets`: those of each picture, in its pixels."""
         ...
 
 

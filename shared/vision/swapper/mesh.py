@@ -71,35 +71,48 @@ class MeshSwapper:
     ) -> None:
         """Identities as made by `prepare`. A face outside the frame, or a sliver of one, changes nothing."""
         for target in targets:
-            _swap_one(frame, target.mesh, cast(MeshIdentity, target.identity), options)
+            _swap_one(frame, target, options)
+
+    def swap_many(
+        self,
+        frames: Sequence[Image],
+        targets: Sequence[Sequence[Target]],
+        options: SwapOptions,
+        maskers: Sequence[Masker] = (),
+    ) -> None:
+        for frame, faces in zip(frames, targets, strict=True):
+            self.swap(frame, faces, options, maskers)
 
 
-def _swap_one(frame: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptions) -> None:
-    box = Box.around(mesh, frame.shape)
-    if min(box.width, box.height) < _SMALLEST:
+def _swap_one(frame: Image, target: Target, options: SwapOptions) -> None:
+    box = Box.around(target.mesh, frame.shape)
+    if min(box.width, box.height) < _SMALLEST or target.strength <= 0:
         return
-    region, local = crop_face(frame, mesh, box)
+    region, local = crop_face(frame, target.mesh, box)
     ratio = min(1.0, _WORK / max(box.width, box.height))
     if ratio == 1.0:
-        region[:] = _paint(region, local, identity, options)
+        region[:] = _paint(region, local, target, options)
         return
     work = reduce(region, ratio)
-    painted = _paint(work, local * np.float32(ratio), identity, options)
+    painted = _paint(work, local * np.float32(ratio), target, options)
     _add_difference(region, painted, work)
 
 
-def _paint(work: Image, mesh: Floats, identity: MeshIdentity, options: SwapOptions) -> Image:
+def _paint(work: Image, mesh: Floats, target: Target, options: SwapOptions) -> Image:
     """The region with the face replaced, as a new picture."""
+    identity = cast(MeshIdentity, target.identity)
     height, width = work.shape[:2]
     front = facing(mesh)
     paint = relight(identity, Surface(analyse(work, mesh, front), mesh, front), options)
-    moved = reshape(mesh, identity.mesh, options.shape) if options.shape else mesh
-    uv, shift = draw(moved, width, height, mesh if options.shape else None)
+    shape = options.shape * target.strength
+    moved = reshape(mesh, identity.mesh, shape) if shape else mesh
+    uv, shift = draw(moved, width, height, mesh if shape else None)
     under = work if shift is None else sample(work, shift.x, shift.y, cv2.INTER_CUBIC)
     x = uv.u * np.float32(identity.size) - np.float32(0.5)
     y = uv.v * np.float32(identity.size) - np.float32(0.5)
     colour = _with_grain(sample(paint.colour, x, y), under, sample(paint.plain, x, y), max(width, height))
     opacity = blur(_opacity_at(paint, x, y) * uv.covered, max(0.6, width / 300))
+    opacity = opacity * np.float32(target.strength)
     return cast(Image, cv2.blendLinear(colour, under, opacity, 1 - opacity))
 
 
