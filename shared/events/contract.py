@@ -15,7 +15,7 @@ from shared.events.choices import Options
 from shared.events.codec import from_payload
 from shared.events.content import JSON
 from shared.events.event import Event, reply_id, source_of, type_of
-from shared.events.payloads import Job, Payload
+from shared.events.payloads import Job, Payload, Segment, Video
 
 IMAGE, VIDEO, SEGMENT = "image", "video", "segment"
 """Values of the `media` extension: what an event is about."""
@@ -30,20 +30,23 @@ def first(stage: str, tenant: str, payload: Payload, cause: str, *, wake: str = 
     broker drops what is published twice. `wake`: the tenant's policy of that name, which the wake-up Triggers read on
     events about a job that goes on. `traceparent` is the W3C text of the request's span, or empty.
     """
-    extensions = {"tenantid": tenant, "media": IMAGE, "priority": "interactive", "traceparent": traceparent}
+    media = payload.medium or IMAGE
+    extensions = {"tenantid": tenant, "media": media, "priority": "interactive", "traceparent": traceparent}
+    if isinstance(payload, Segment):
+        extensions["priority"] = payload.request.priority
     if isinstance(payload, Job):
         enhance = _enhance(payload.options) if payload.media == IMAGE else ""  # a video's faces are restored in swap
         extensions |= {"priority": payload.priority, "enhance": enhance, "media": payload.media}
         extensions["wake"] = "" if wake == "none" else wake
-    origin = Event(id=cause, source=f"{source_of(stage)}/{tenant}", type="")
-    return _event(stage, origin, payload, extensions, 0)
+    return _event(stage, _named(stage, tenant, cause), payload, extensions)
 
 
-def reply(stage: str, cause: Event, payload: Payload, *, part: int = 0, traceparent: str = "") -> Event:
+def reply(stage: str, cause: Event, payload: Payload, *, traceparent: str = "") -> Event:
     """What `stage` answers to `cause`, an event with a tenant.
 
-    `part` tells several replies to one cause apart; `traceparent` is the span in which the stage worked (default:
-    the cause's own). Raises InvalidCloudEventError when the cause carries no tenant.
+    Several segments that one cause leads to are told apart by their places in the video; a joined video is one event,
+    whichever segment was its last. `traceparent` is the span in which the stage worked (default: the cause's own).
+    Raises InvalidCloudEventError when the cause carries no tenant.
     """
     if not cause.tenant:
         raise InvalidCloudEventError(
@@ -54,7 +57,8 @@ def reply(stage: str, cause: Event, payload: Payload, *, part: int = 0, tracepar
         extensions["traceparent"] = traceparent
     if payload.medium:
         extensions["media"] = payload.medium
-    return _event(stage, cause, payload, extensions, part)
+    origin = _named(stage, cause.tenant, payload.job) if isinstance(payload, Video) else cause
+    return _event(stage, origin, payload, extensions)
 
 
 def again(cause: Event, reason: str) -> Event:
@@ -76,8 +80,14 @@ def _enhance(options: Options) -> str:
     return "true" if options.enhancer or options.upscaler else ""
 
 
-def _event(stage: str, cause: Event, payload: Payload, extensions: Mapping[str, str], part: int) -> Event:
+def _named(stage: str, tenant: str, cause: str) -> Event:
+    """What an id is made from where no event of ours is the cause."""
+    return Event(id=cause, source=f"{source_of(stage)}/{tenant}", type="")
+
+
+def _event(stage: str, cause: Event, payload: Payload, extensions: Mapping[str, str]) -> Event:
     present = {name: value for name, value in extensions.items() if value}
+    part = payload.index if isinstance(payload, Segment) else 0
     return Event(
         id=reply_id(stage, cause, payload.outcome, part),
         source=source_of(stage),

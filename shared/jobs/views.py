@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from shared import records
 from shared.errors import JsonValue, NotFoundError, ObjectNotFoundError, RequestError
+from shared.events.contract import IMAGE
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Job, ObjectRef, Size
 from shared.jobs import decisions, holds, line
@@ -70,6 +71,12 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     provider: str = ""
     """Where the swapper ran."""
+    media: str = IMAGE
+    """What came out; of a video the four below."""
+    seconds: float = 0.0
+    frames: int = 1
+    frames_swapped: int = 1
+    frames_without_face: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,11 @@ class _Image:
     resized_from: Size | None = None
     warnings: tuple[str, ...] = ()
     provider: str = ""
+    media: str = IMAGE
+    seconds: float = 0.0
+    frames: int = 1
+    frames_swapped: int = 1
+    frames_without_face: int = 0
 
 
 @dataclass(frozen=True)

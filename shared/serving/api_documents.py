@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from shared import records
 from shared.errors import JsonValue
+from shared.events.contract import VIDEO
 from shared.jobs.decisions import NSFW, Decision
 from shared.jobs.records import timestamp
 from shared.jobs.views import CANCELLED_STATUS, FAILED, REJECTED, JobView, Outcome, StageView
@@ -45,6 +46,7 @@ def job(view: JobView) -> JsonValue:
         fields["created"] = view.job.created
         fields["origin"] = view.job.origin
         fields["priority"] = view.job.priority
+        fields["media"] = view.job.media
         fields["options"] = records.write(view.job.options)
     fields["stages"] = [_stage(entry) for entry in view.stages]
     if view.moderation:
@@ -94,7 +96,13 @@ def _outcome(job_id: str, outcome: Outcome) -> dict[str, JsonValue]:
         "source_faces": [records.write(face) for face in outcome.source_faces],
         "warnings": list(outcome.warnings),
         "provider": outcome.provider,
+        "media": outcome.media,
     }
+    if outcome.media == VIDEO:
+        result["seconds"] = outcome.seconds
+        result["frames"] = outcome.frames
+        result["frames_swapped"] = outcome.frames_swapped
+        result["frames_without_face"] = outcome.frames_without_face
     if outcome.resized_from is not None:
         result["resized_from"] = records.write(outcome.resized_from)
     return {"result": result}

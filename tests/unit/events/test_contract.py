@@ -14,33 +14,79 @@ from shared.events.choices import Options
 from shared.events.codec import STRUCTURED, decode, encode_binary, encode_structured, from_payload, to_payload
 from shared.events.contract import first, reply
 from shared.events.event import Event, Kind, parse_type, reply_id, source_of, type_of
-from shared.events.payloads import Faces, Failure, Job, Media, ObjectRef, Payload, Rejection, Result
+from shared.events.payloads import (
+    Clip,
+    Faces,
+    Failure,
+    Job,
+    Media,
+    ObjectRef,
+    Payload,
+    Rejection,
+    Result,
+    Segment,
+    Size,
+    Tracks,
+    Video,
+)
 from tests.signing import signed
 
 EXAMPLES = Path(__file__).parents[2] / "events"
 COMPLETED: dict[str, type[Payload]] = {
-    "intake": Job,
-    "moderate": Job,
-    "detect": Faces,
-    "swap": Media,
-    "enhance": Media,
-    "publish": Result,
+    "intake.completed": Job,
+    "intake.completed.segment": Segment,
+    "intake.completed.video": Job,
+    "moderate.completed": Job,
+    "moderate.completed.video": Job,
+    "split.completed": Segment,
+    "detect.completed": Faces,
+    "detect.completed.segment": Tracks,
+    "swap.completed": Media,
+    "swap.completed.segment": Clip,
+    "enhance.completed": Media,
+    "assemble.completed": Video,
+    "assemble.completed.segment": Segment,
+    "publish.completed": Result,
+    "publish.completed.video": Result,
 }
 CONTRACT: dict[str, type[Payload]] = {
-    **{f"{stage}.completed": kind for stage, kind in COMPLETED.items()},
-    **{f"{stage}.rejected": Rejection for stage in COMPLETED},
+    **COMPLETED,
+    **{f"{name.partition('.')[0]}.rejected": Rejection for name in COMPLETED},
     "dead_letter.failed": Failure,
 }
+"""Of the events of one type each medium has its example, the stage's first without a word for it."""
 CAUSES = {
-    "moderate": "intake",
-    "detect": "moderate",
-    "swap": "detect",
-    "enhance": "swap",
-    "publish": "swap",
-    "dead_letter": "detect",
+    "moderate.completed": "intake.completed",
+    "moderate.completed.video": "intake.completed.video",
+    "split.completed": "moderate.completed.video",
+    "detect.completed": "moderate.completed",
+    "detect.completed.segment": "split.completed",
+    "swap.completed": "detect.completed",
+    "swap.completed.segment": "detect.completed.segment",
+    "enhance.completed": "swap.completed",
+    "assemble.completed": "swap.completed.segment",
+    "assemble.completed.segment": "swap.completed.segment",
+    "publish.completed": "swap.completed",
+    "publish.completed.video": "assemble.completed",
+    "dead_letter.failed": "detect.completed",
 }
-UNWOKEN = {"intake.rejected", "dead_letter.failed"}
-"""What begins with an end tells no Trigger when to wake the stages to come."""
+STARTS = ("intake.completed", "intake.completed.segment", "intake.completed.video", "intake.rejected")
+UNWOKEN = {"intake.rejected", "intake.completed.segment", "dead_letter.failed"}
+"""What begins with an end, or in the middle of a job, tells no Trigger when to wake the stages to come."""
+MEDIA = {
+    "intake.completed.segment": "segment",
+    "detect.completed.segment": "segment",
+    "swap.completed.segment": "segment",
+    "assemble.completed.segment": "segment",
+    "split.completed": "segment",
+    "assemble.completed": "video",
+    "split.rejected": "video",
+    "assemble.rejected": "segment",
+    "intake.completed.video": "video",
+    "moderate.completed.video": "video",
+    "publish.completed.video": "video",
+}
+"""An image where nothing else is said."""
 REF = ObjectRef("tenants/demo/inbox/a.png", "0" * 64, 1, "image/png")
 AGAIN = "after a change: python -m tests.signing"
 
@@ -57,7 +103,8 @@ def test_every_event_has_an_example_and_every_example_is_one() -> None:
 @pytest.mark.parametrize("name", CONTRACT)
 def test_example_is_named_as_the_contract_says(name: str) -> None:
     event = example(name)
-    stage, outcome = name.split(".")
+    stage, outcome, *_ = name.split(".")
+    assert event.extensions["media"] == MEDIA.get(name, "image")
     assert event.kind == Kind(stage, outcome)
     assert event.source == source_of(stage)
     assert CONTRACT[name].outcome == outcome
@@ -77,11 +124,11 @@ def test_example_shows_every_field_and_survives_both_modes(name: str) -> None:
     assert json.loads((EXAMPLES / f"{name}.json").read_text()) == json.loads(encode_structured(event)[1])
 
 
-@pytest.mark.parametrize("name", [name for name in CONTRACT if not name.startswith("intake")])
+@pytest.mark.parametrize("name", [name for name in CONTRACT if name not in STARTS])
 def test_example_is_the_reply_to_its_cause(name: str) -> None:
     event = example(name)
     stage = name.partition(".")[0]
-    cause = example(f"{CAUSES[stage]}.completed")
+    cause = example(CAUSES.get(name) or CAUSES[f"{stage}.completed"])
     if stage == "enhance":
         cause = replace(cause, extensions={**cause.extensions, "enhance": "true"})
     if name in UNWOKEN:
@@ -89,14 +136,14 @@ def test_example_is_the_reply_to_its_cause(name: str) -> None:
     assert replace(signed(reply(stage, cause, to_payload(event, CONTRACT[name]))), time=event.time) == event, AGAIN
 
 
-@pytest.mark.parametrize("name", ["intake.completed", "intake.rejected"])
+@pytest.mark.parametrize("name", STARTS)
 def test_example_starts_a_chain(name: str) -> None:
     event = example(name)
     made = first(
         "intake",
         event.tenant,
         to_payload(event, CONTRACT[name]),
-        event.job,
+        f"{event.job}.5.0" if name == "intake.completed.segment" else event.job,
         wake="ahead",
         traceparent=str(event.extensions["traceparent"]),
     )
@@ -139,10 +186,20 @@ def test_a_job_says_on_every_event_when_its_stages_are_woken(policy: str, said: 
 
 
 def test_parts_of_one_reply_differ() -> None:
-    cause = example("intake.completed")
-    job = Job("job", (REF,), REF)
-    assert reply("moderate", cause, job).id == reply_id("moderate", cause, "completed", 0)
-    assert reply("moderate", cause, job, part=1).id == reply_id("moderate", cause, "completed", 1)
+    cause = example("moderate.completed.video")
+    job = Job("job", (REF,), REF, media="video")
+    parts = [reply("split", cause, Segment("job", job, REF, index)) for index in range(3)]
+    assert [part.id for part in parts] == [reply_id("split", cause, "completed", index) for index in range(3)]
+    assert {part.extensions["media"] for part in parts} == {"segment"}
+
+
+def test_a_video_is_one_event_whichever_segment_was_the_last() -> None:
+    job = Job("job", (REF,), REF, media="video")
+    video = Video("job", job, REF, Size(1, 1), 1.0, 1, 1, 0)
+    causes = [replace(example("swap.completed.segment"), id=text) for text in "ab"]
+    assert len({reply("assemble", cause, video).id for cause in causes}) == 1
+    others = replace(causes[0], extensions={**causes[0].extensions, "tenantid": "other"})
+    assert reply("assemble", others, video).id != reply("assemble", causes[0], video).id
 
 
 @pytest.mark.parametrize(
