@@ -13,11 +13,15 @@ from shared.video.facts import Facts
 
 @dataclass(frozen=True)
 class Part:
-    """Own frames are those with `start` <= pts < `end`, in ticks of the video's time base."""
+    """Own frames are those with `start` <= pts < `end`, in ticks of the video's time base.
+
+    Ticks of all parts are moved by one number where the video has times before zero: `parts[0].start - facts.start`.
+    """
 
     clip: ObjectRef
-    """Matroska: the packets as they are in the target, with the target's timestamps. It may begin with frames of the
-    part before (`pts` < `start`), which give filters their past: tracked, and never written."""
+    """Matroska: the packets as they are in the target. A timestamp in it, as a whole number, is a tick: what the file
+    says of its time base does not count. It may begin with frames of the part before (`pts` < `start`), which give
+    filters their past: tracked, and never written. An animated picture is one part: the file itself."""
     start: int
     end: int
     frames: int
