@@ -18,6 +18,7 @@ _HEAD = """apiVersion: monitoring.coreos.com/v1
 kind: PrometheusRule
 metadata:
   name: wakeswap
+  labels: {wakeswap.dev/once: "true"}
 spec:
   groups:
     - name: wakeswap

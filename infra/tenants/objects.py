@@ -19,6 +19,8 @@ OWNER = "wakeswap.dev/owner"
 """Annotation: `<namespace of the installation>/<tenant>`. Two installations on one cluster keep apart by it."""
 KINDS = "wakeswap.dev/kinds"
 """Annotation of a tenant's Namespace: every kind that was put into it, so that what is left over can be found."""
+ONCE = "wakeswap.dev/once"
+"""Label, `true`: one for the whole cluster or all of its dashboards. It is the shared installation's, no tenant's."""
 GENERATE = "wakeswap.dev/generate"
 """Annotation of a Secret: a template for each value that is made where there is none; `{random}` is 64 hex digits."""
 

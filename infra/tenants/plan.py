@@ -16,6 +16,7 @@ from infra.tenants.objects import (
     KINDS,
     MANAGED,
     MANAGER,
+    ONCE,
     OWNER,
     TENANT,
     Object,
@@ -44,7 +45,7 @@ def plan(spec: TenantSpec, rendered: Sequence[Object] = ()) -> list[Object]:
     """
     if not spec.is_dedicated:
         return [_directory(spec, spec.place.installation)]
-    objects = [deepcopy(item) for item in rendered if kind_of(item) != "Secret" and name_of(item) != DIRECTORY]
+    objects = [deepcopy(item) for item in rendered if _is_the_tenants(item)]
     for item in objects:
         _check_place(item, spec.place)
     objects = _sources(objects, spec)
@@ -54,6 +55,12 @@ def plan(spec: TenantSpec, rendered: Sequence[Object] = ()) -> list[Object]:
     objects += [_directory(spec, spec.place.namespace), *secret_plan.secrets(objects, spec.place)]
     _mark(objects, spec.place)
     return sorted(objects, key=lambda item: (_rank(item), key_of(item)))
+
+
+def _is_the_tenants(item: Object) -> bool:
+    """Not what is made anew for it (its Secrets, its directory), nor what the cluster wants once."""
+    once = at(item, "metadata", "labels").get(ONCE) == "true"
+    return kind_of(item) != "Secret" and name_of(item) != DIRECTORY and not once
 
 
 def _directory(spec: TenantSpec, namespace: str) -> Object:

@@ -6,7 +6,7 @@ The product's own manifests under the local platform, real processes, the defaul
 over HTTP (`POST /v1/jobs`, `Prefer: wait`) while every function sleeps, from the request to its answer.
 
 - sequential: without the wake-ahead Triggers, so each stage starts when its event comes.
-- wake-ahead: as delivered; fused: with the component `fused` (detect, swap and publish are one process).
+- wake-ahead: as delivered; fused: with the component `fused-front` (detect, swap and publish are one process).
 - warm: the same job right after it, with wake-ahead.
 - slowest stage: the longest cold start and work of one stage, in the sequential runs, where none disturbs another.
 - CPU: of every process that the job started, init steps included, until the answer. Divided by the cores it is a floor
@@ -55,7 +55,7 @@ def without_wake_ahead(docs: list[dict[str, Any]]) -> None:
 
 def fused(docs: list[dict[str, Any]]) -> None:
     configs = [doc for doc in docs if doc["kind"] == "ConfigMap"]
-    component = [doc for doc in rendered("local", "fused") if doc["kind"] != "ConfigMap"]
+    component = [doc for doc in rendered("local", "fused-front") if doc["kind"] != "ConfigMap"]
     docs[:] = [*configs, *json.loads(json.dumps(component))]
 
 

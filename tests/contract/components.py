@@ -18,7 +18,7 @@ COMPONENTS = sorted(path.name for path in (ROOT / "knative/components").iterdir(
 
 BARE = ""
 """As an overlay: the base and nothing else."""
-CACHES = ("cache-pod", "cache-node", "cache-pvc")
+CACHES = ("cache-pod", "node-cache-daemonset", "node-cache-pvc")
 
 
 @cache
@@ -62,7 +62,7 @@ def _kustomization(folder: Path) -> dict[str, Any]:
 
 def _order(component: str) -> tuple[int, str]:
     """What makes Services, what mounts their models, what changes them, what names a tenant: as the READMEs say."""
-    stages = ("fused", "spot-batch", *CACHES, "gpu")
+    stages = ("fused-front", "spot-batch", *CACHES, "gpu")
     place = {name: place for place, name in enumerate(stages)} | {"dedicated-tenant": len(stages) + 1}
     return place.get(component, len(stages)), component
 

@@ -1,4 +1,5 @@
-"""The schemas of every kind that we write: Knative's from tests/data, Kubernetes' own from kubernetes-validate."""
+"""The schemas of every kind that we write: Knative's from tests/data, those of other projects as far as we write their
+kinds, Kubernetes' own from kubernetes-validate."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import yaml
 
 from infra.platform.schemas import Schemas
 
-CRDS = Path(__file__).parents[1] / "data/knative/crds"
+DATA = Path(__file__).parents[1] / "data/knative"
 KUBERNETES = "v1.34.0-local-strict"
 """The oldest Kubernetes that Knative Serving 1.22 runs on: what it knows, all newer ones know."""
 CORE = {
@@ -36,8 +37,6 @@ CORE = {
     ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclass-scheduling-v1",
     ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudget-policy-v1",
 }
-WITHOUT = {"RabbitmqBrokerConfig", "PodMonitor", "PrometheusRule"}
-"""Kinds of other projects, whose schemas no package brings."""
 
 
 @cache
@@ -45,5 +44,6 @@ def schemas() -> Schemas:
     folder = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / KUBERNETES
     known: dict[str, Any] = json.loads((folder / "_definitions.json").read_text())["$defs"]
     kinds = {kind: json.loads((folder / f"{file}.json").read_text()) for kind, file in CORE.items()}
-    crds = [doc for file in sorted(CRDS.glob("*.yaml")) for doc in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
+    files = sorted([*DATA.glob("crds/*.yaml"), *DATA.glob("minimal/*.yaml")])
+    crds = [doc for file in files for doc in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
     return Schemas.of(crds, kinds, known)

@@ -10,7 +10,7 @@ import yaml
 from infra.local.manifests import load
 from tests.contract.components import BARE, CACHES, of_kind, rendered
 
-SETS = [(cache,) for cache in CACHES] + [("fused", cache) for cache in CACHES] + [("fused",), ()]
+SETS = [(cache,) for cache in CACHES] + [("fused-front", cache) for cache in CACHES] + [("fused-front",), ()]
 MODELS = {"moderate", "detect", "swap", "enhance", "publish", "fused"}
 
 
@@ -26,7 +26,7 @@ def kinds(pod: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.parametrize("cache", CACHES)
 def test_only_who_may_write_fetches(cache: str) -> None:
     """A step on a read-only folder waits; one that fetches has a folder it can write to. Neither pretends."""
-    for name, pod in pods(("fused", cache)).items():
+    for name, pod in pods(("fused-front", cache)).items():
         for init in pod.get("initContainers", []):
             (mount,) = (mount for mount in init["volumeMounts"] if mount["name"] == "models")
             stages = name.replace("-", "_").split() if name != "fused" else ["detect", "swap", "publish"]
@@ -44,12 +44,12 @@ def test_a_job_can_have_a_model_fetched_wherever_the_folder_can_be_written(compo
 
 
 def test_each_cache_is_of_the_kind_it_says() -> None:
-    expected = {"cache-pod": "emptyDir", "cache-node": "hostPath", "cache-pvc": "persistentVolumeClaim"}
+    expected = {"cache-pod": "emptyDir", "node-cache-daemonset": "hostPath", "node-cache-pvc": "persistentVolumeClaim"}
     for cache, kind in expected.items():
         found = {name: kinds(pod)["models"] for name, pod in pods((cache,)).items() if "models" in kinds(pod)}
-        found |= {"fused": kinds(pods(("fused", cache))["fused"])["models"]}
+        found |= {"fused": kinds(pods(("fused-front", cache))["fused"])["models"]}
         assert set(found) == MODELS
-        on_demand = {"enhance": "emptyDir"} if cache == "cache-node" else {}
+        on_demand = {"enhance": "emptyDir"} if cache == "node-cache-daemonset" else {}
         assert found == {**dict.fromkeys(MODELS, kind), **on_demand}
 
 
@@ -65,13 +65,13 @@ def test_every_stage_reads_the_tenants_files(components: tuple[str, ...]) -> Non
 
 
 def test_the_nodes_folder_is_the_one_that_services_mount() -> None:
-    (daemon,) = of_kind(rendered(BARE, "cache-node"), "DaemonSet").values()
+    (daemon,) = of_kind(rendered(BARE, "node-cache-daemonset"), "DaemonSet").values()
     pod = daemon["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["command"] == ["python", "model-warmup/main.py", "--watch", "--all"]
     assert not container["volumeMounts"][0].get("readOnly")
     assert container["image"].startswith("wakeswap:")
-    swap = pods(("cache-node",))["swap"]
+    swap = pods(("node-cache-daemonset",))["swap"]
     volumes = [volume for volume in swap["volumes"] if volume["name"] != "scratch"]
     assert pod["volumes"] == volumes, "and the tenants, whose policies name versions"
     assert container["volumeMounts"][0]["mountPath"] == swap["containers"][0]["volumeMounts"][0]["mountPath"]
@@ -79,9 +79,9 @@ def test_the_nodes_folder_is_the_one_that_services_mount() -> None:
     assert config["data"]["WAKESWAP_MODEL_CACHE"] == container["volumeMounts"][0]["mountPath"]
 
 
-@pytest.mark.parametrize("components", [("cache-pod",), ("fused",), ("fused", "cache-pod")], ids="+".join)
+@pytest.mark.parametrize("components", [("cache-pod",), ("fused-front",), ("fused-front", "cache-pod")], ids="+".join)
 def test_the_local_platform_plays_them(components: tuple[str, ...], tmp_path: Any) -> None:
     file = tmp_path / "manifests.yaml"
     file.write_text(yaml.safe_dump_all(rendered("local", *components)))
     services = load(file, lambda _, templates: dict(templates)).services
-    assert ("fused" in services) == ("fused" in components)
+    assert ("fused" in services) == ("fused-front" in components)

@@ -4,20 +4,17 @@ one hears an event."""
 from __future__ import annotations
 
 import copy
-import shutil
-import tempfile
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from infra.local.eventing.filters import parse_filter
 from infra.platform.check import findings
 from infra.platform.cli import manifests
 from infra.platform.configs import Configs
 from infra.platform.stack import Stack
+from infra.tenants.objects import at, rows
 from infra.tenants.plan import plan
 from infra.tenants.rendering import render
 from infra.tenants.spec import Place, TenantSpec
@@ -30,7 +27,15 @@ from tests.contract.test_topology import STAGES
 Docs = tuple[dict[str, Any], ...]
 SPLIT = {"moderate", "detect", "swap", "enhance", "publish"}
 GPU = {"swap", "enhance"}
-SETS = [(), ("gpu",), ("cache-node", "gpu"), ("cache-pvc",), ("cache-pod",), ("fused",), ("fused", "gpu")]
+SETS = [
+    (),
+    ("gpu",),
+    ("node-cache-daemonset", "gpu"),
+    ("node-cache-pvc",),
+    ("cache-pod",),
+    ("fused-front",),
+    ("fused-front", "gpu"),
+]
 SETS += [("rabbitmq-broker",), ("kafka-broker",)]
 SCALE = "autoscaling.knative.dev/"
 ANNOTATIONS = {
@@ -50,8 +55,8 @@ def services(docs: Docs) -> dict[str, Any]:
 
 
 def pairs(*components: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Each stage's Service without `fused`, which takes some away, and its batch Service."""
-    apart = services(rendered(BARE, "spot-batch", *(name for name in components if name != "fused")))
+    """Each stage's Service without `fused-front`, which takes some away, and its batch Service."""
+    apart = services(rendered(BARE, "spot-batch", *(name for name in components if name != "fused-front")))
     found = services(rendered(BARE, "spot-batch", *components))
     return {name: (apart[name], found[f"{name}-batch"]) for name in SPLIT}
 
@@ -150,8 +155,8 @@ def test_batch_jobs_go_to_batch_services_wake_them_ahead_and_all_others_go_where
 
 
 def test_fused_serves_what_is_not_batch_and_hands_over_as_before() -> None:
-    split = rendered(BARE, "spot-batch", "fused")
-    assert services(split)["fused"] == services(rendered(BARE, "fused"))["fused"]
+    split = rendered(BARE, "spot-batch", "fused-front")
+    assert services(split)["fused"] == services(rendered(BARE, "fused-front"))["fused"]
     for event in every_event():
         heard = hears(split, event | {"priority": "batch"})
         assert "fused" not in {name for name, _ in heard}
@@ -181,32 +186,27 @@ def test_batch_gives_way_and_grows_less(components: tuple[str, ...]) -> None:
         assert scaling(batch)[SCALE + "initial-scale"] == "0", "a deploy waits for no spot node"
 
 
-def test_of_one_dedicated_tenant_too_where_the_class_is_left_to_the_cluster() -> None:
-    """As the README says: kustomize takes the PriorityClass out of the overlay that tenants are made from."""
+def test_of_one_dedicated_tenant_too_whose_class_is_the_clusters() -> None:
     text = "policy: {isolation: dedicated}\ndedicated: {gpus: 4}\n"
     spec = TenantSpec(parse("acme.yaml", text, 0.0), text, Place("acme"))
-    with tempfile.TemporaryDirectory() as made:
-        overlays = Path(shutil.copytree(ROOT / "knative", Path(made).resolve() / "knative")) / "overlays"
-        shared, own = overlays / "production", overlays / "tenants"
-        kustomization = yaml.safe_load((shared / "kustomization.yaml").read_text())
-        kustomization["components"].insert(0, "../../components/spot-batch")
-        (shared / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-        with pytest.raises(ConfigError, match="PriorityClass wakeswap-batch lies outside"):
-            plan(spec, render(spec, shared))
-        own.mkdir()
-        (own / "kustomization.yaml").write_text(overlay_of_the_readme())
-        docs = plan(spec, render(spec, own))
+    docs = plan(spec, render(spec, ROOT / "knative/overlays/production-spot"))
     found = findings(Stack(docs, Configs.of(manifests(Stack(docs))), schemas()))
     assert not found, "\n".join(map(str, found))
-    batch = [doc for doc in docs if str(doc["metadata"]["name"]).endswith("-batch")]  # type: ignore[index, call-overload]
+    assert "PriorityClass" not in {doc["kind"] for doc in docs}
+    batch = [doc for doc in docs if str(at(doc, "metadata")["name"]).endswith("-batch")]
     assert {doc["kind"] for doc in batch} == {"Service", "Trigger"}
     for doc in batch:
         if doc["kind"] == "Trigger":
-            assert doc["spec"]["filters"][0] == {"exact": {"tenantid": "acme"}}  # type: ignore[index, call-overload]
+            assert rows(at(doc, "spec")["filters"])[0] == {"exact": {"tenantid": "acme"}}
         else:
             assert scaling(doc)[SCALE + "scale-to-zero-pod-retention-period"] == "0s"
 
 
-def overlay_of_the_readme() -> str:
-    readme = (ROOT / "knative/components/spot-batch/README.md").read_text()
-    return readme.partition("```yaml\n# overlays/tenants/kustomization.yaml\n")[2].partition("```")[0]
+def test_an_overlay_whose_objects_the_cluster_has_once_without_saying_so_makes_no_tenant() -> None:
+    text = "policy: {isolation: dedicated}\n"
+    spec = TenantSpec(parse("acme.yaml", text, 0.0), text, Place("acme"))
+    docs = copy.deepcopy(render(spec, ROOT / "knative/overlays/production-spot"))
+    (low,) = (doc for doc in docs if doc["kind"] == "PriorityClass")
+    del at(low, "metadata", "labels")["wakeswap.dev/once"]
+    with pytest.raises(ConfigError, match="PriorityClass wakeswap-batch lies outside"):
+        plan(spec, docs)

@@ -15,7 +15,15 @@ from shared.models import catalog
 from tests.contract.components import of_kind, rendered
 from tests.contract.test_topology import OVERLAYS
 
-SETS = [(), ("fused",), ("cache-pod",), ("cache-node",), ("cache-pvc",), ("fused", "cache-node"), ("fused", "gpu")]
+SETS = [
+    (),
+    ("fused-front",),
+    ("cache-pod",),
+    ("node-cache-daemonset",),
+    ("node-cache-pvc",),
+    ("fused-front", "node-cache-daemonset"),
+    ("fused-front", "gpu"),
+]
 SETS += [("spot-batch",), ("spot-batch", "gpu")]
 MOST = 600
 """Of a Service's timeoutSeconds: max-revision-timeout-seconds."""

@@ -194,7 +194,8 @@ def test_every_service_signs_and_believes_events_with_the_keys_of_one_secret(ove
 def test_stages_with_models_fetch_them_in_an_init_step_into_a_writable_volume(overlay: str) -> None:
     for name, service in services(overlay).items():
         for init in pod(service).get("initContainers", []):
-            assert init["command"] == ["python", "model-warmup/main.py", name.replace("-", "_")]
+            stage = name.removesuffix("-batch").replace("-", "_")
+            assert init["command"] == ["python", "model-warmup/main.py", stage]
             volumes = {volume["name"]: volume for volume in pod(service)["volumes"]}
             for mount in init["volumeMounts"]:
                 assert not mount.get("readOnly")

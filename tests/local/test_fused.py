@@ -1,4 +1,4 @@
-"""The component `fused` under the local platform: the same picture and the same records, from one process."""
+"""The component `fused-front` under the local platform: the same picture and the same records, from one process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 def fuse(docs: list[dict[str, Any]]) -> None:
     """The local overlay with the component, and the test's own settings kept."""
     configs = [doc for doc in docs if doc["kind"] == "ConfigMap"]
-    fused = [doc for doc in rendered("local", "fused") if doc["kind"] != "ConfigMap"]
+    fused = [doc for doc in rendered("local", "fused-front") if doc["kind"] != "ConfigMap"]
     docs[:] = [*configs, *json.loads(json.dumps(fused))]
 
 

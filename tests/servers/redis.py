@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import socket
-import subprocess
-import time
 from pathlib import Path
+
+from tests.servers.program import Program, free_ports
 
 PASSWORD = "of-the-tests-0123456789"
 
@@ -15,11 +15,9 @@ class Redis:
     """`start()`, `kill()` (kill -9) and `stop()`; it starts again on the same port."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port: int = free.getsockname()[1]
-        self._process: subprocess.Popen[bytes] | None = None
+        (self._port,) = free_ports(1)
+        self._program = Program(folder / "redis.log")
+        self.kill, self.stop = self._program.kill, self._program.stop
 
     @property
     def address(self) -> str:
@@ -29,33 +27,10 @@ class Redis:
         program = shutil.which("redis-server")
         assert program, "redis-server is not installed: apt-get install redis-server (.ci/run does)"
         options = [f"port {self._port}", "bind 127.0.0.1", f"requirepass {PASSWORD}", "save ''"]
-        with (self._folder / "redis.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [program, "-"], cwd=self._folder, stdin=subprocess.PIPE, stdout=log, stderr=log
-            )
-        assert self._process.stdin
-        with self._process.stdin as configuration:
-            configuration.write("\n".join(options).encode())
-        self._await()
+        self._program.run([program, "-"], self._answers, told="\n".join(options).encode())
 
-    def kill(self) -> None:
-        assert self._process
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        assert self._process
-        self._process.terminate()
-        self._process.wait(timeout=30)
-
-    def _await(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:
-                    connection.sendall(b"PING\r\n")
-                    if connection.recv(100):
-                        return  # that it wants a password is an answer
-            except OSError:
-                time.sleep(0.02)
-        raise TimeoutError((self._folder / "redis.log").read_text()[-2000:])
+    def _answers(self) -> bool:
+        """That it wants a password is an answer."""
+        with socket.create_connection(("127.0.0.1", self._port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return bool(connection.recv(100))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from tests.servers.program import Program, free_ports
 
 ACCESS_KEY = "test-access"
 SECRET_KEY = "test-secret-key"
@@ -32,8 +31,9 @@ class Seaweed:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ports = dict(zip(_LISTENERS, _free_ports(len(_LISTENERS)), strict=True))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._ports = dict(zip(_LISTENERS, free_ports(len(_LISTENERS)), strict=True))
+        self._program = Program(folder / "weed.log")
+        self.kill, self.stop = self._program.kill, self._program.stop
         action = {
             "name": "test",
             "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
@@ -57,54 +57,14 @@ class Seaweed:
             "-s3.port.lance=0",
             "-master.telemetry=false",
         ]
-        with (self.folder / "weed.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    weed,
-                    "mini",
-                    f"-dir={self.folder}",
-                    "-ip=127.0.0.1",
-                    "-ip.bind=127.0.0.1",
-                    f"-s3.config={self.folder / 's3.json'}",
-                    *flags,
-                ],
-                cwd=self.folder,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "GOMEMLIMIT": "256MiB"},
-            )
-        self._await()
+        folders = [f"-dir={self.folder}", f"-s3.config={self.folder / 's3.json'}"]
+        command = [weed, "mini", *folders, "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *flags]
+        self._program.run(command, self._answers, env={**os.environ, "GOMEMLIMIT": "256MiB"})
 
-    def kill(self) -> None:
-        assert self._process
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        assert self._process
-        self._process.terminate()
-        self._process.wait(timeout=30)
-
-    def _await(self) -> None:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                urllib.request.urlopen(self.endpoint, timeout=1)
-            except urllib.error.HTTPError:
-                return  # it answers, which is all we ask: 403 without a signature
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-        raise TimeoutError((self.folder / "weed.log").read_text()[-2000:])
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [sock.getsockname()[1] for sock in sockets]
-    finally:
-        for sock in sockets:
-            sock.close()
+    def _answers(self) -> bool:
+        """403 without a signature is an answer, which is all we ask."""
+        try:
+            urllib.request.urlopen(self.endpoint, timeout=1).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+        return True

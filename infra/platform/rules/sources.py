@@ -46,18 +46,20 @@ def ping_minute(stack: Stack) -> Iterator[tuple[str, str]]:
 
 @rule("source-deletes", "The source aws.s3 deletes every object that it has read: the tenant's upload is gone.")
 def source_deletes(stack: Stack) -> Iterator[tuple[str, str]]:
-    for source in stack.of("IntegrationSource"):
-        bucket = mapping(mapping(spec_of(source).get("aws")).get("s3"))
-        if bucket and bucket.get("deleteAfterRead") is not False:
-            yield f"{name_of(source)}: spec.aws.s3.deleteAfterRead", "must be false; true is the default"
+    yield from _of_buckets(stack, "deleteAfterRead", False, "must be false; true is the default")
 
 
 @rule("source-body", "The source aws.s3 makes the whole object the event, over every limit, and never says its key.")
 def source_body(stack: Stack) -> Iterator[tuple[str, str]]:
+    yield from _of_buckets(stack, "ignoreBody", True, "must be true; the queue's source carries the key")
+
+
+def _of_buckets(stack: Stack, field: str, wanted: bool, says: str) -> Iterator[tuple[str, str]]:
+    """Every source aws.s3 whose `field` is not written down as `wanted`."""
     for source in stack.of("IntegrationSource"):
         bucket = mapping(mapping(spec_of(source).get("aws")).get("s3"))
-        if bucket and bucket.get("ignoreBody") is not True:
-            yield f"{name_of(source)}: spec.aws.s3.ignoreBody", "must be true; the queue's source carries the key"
+        if bucket and bucket.get(field) is not wanted:
+            yield f"{name_of(source)}: spec.aws.s3.{field}", says
 
 
 @rule("source-credentials", "A source without credentials is Ready and reads nothing.")
