@@ -66,7 +66,10 @@ class Deadline(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise DeadlineExceededError when no time is left; call it between long steps."""
+        """Raise DeadlineExceededError when no time is left; call it between long steps.
+
+        Of a video also JobOverError once the job was cancelled or has ended: let it pass, and the harness is silent.
+        """
         ...
 
 
@@ -86,6 +89,8 @@ class Context(Protocol):
     log: logging.LoggerAdapter[logging.Logger]
     metrics: Metrics
     deadline: Deadline
+    cause: str
+    """The event's digest: the same for every delivery of it, and for no other event."""
 
 
 class FrontContext(Protocol):

@@ -15,6 +15,7 @@ from flask import Flask
 
 from shared.audit.marks import Marks
 from shared.audit.trail import Trail
+from shared.errors import ConfigError
 from shared.events import proof
 from shared.serving import background, health, stage, tracing, web
 from shared.serving.context import LazyModels, PriceList, StageSetup
@@ -59,6 +60,7 @@ def create(
     metrics = PrometheusMetrics()
     services = _services(first, settings, metrics, tracer)
     every = [services, *(_beside(services, other) for other in others)]
+    _check_sinks(every)
     serving = settings.serving
     app = web.build(serving.max_body_bytes)
     app.extensions[EXTENSION] = services.lifecycle
@@ -108,6 +110,13 @@ def _ready(stage_name: str, metrics: PrometheusMetrics, tracer: Tracer, seconds:
 def _beside(services: Services, other: Stage) -> Services:
     """The same parts for another stage of the process."""
     return replace(services, stage=other, outcomes=Outcomes(services.store, other.name))
+
+
+def _check_sinks(every: Sequence[Services]) -> None:
+    for services in every:
+        if services.stage.fans_out and services.emitter is None:
+            detail = f"The stage {services.stage.name} answers one event with several, and needs a sink for them."
+            raise ConfigError(detail, context={"field": "K_SINK"})
 
 
 def _emitter(serving: ServingSettings) -> Emitter | None:

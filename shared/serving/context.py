@@ -17,6 +17,7 @@ from shared.errors import DeadlineExceededError, StoppingError
 from shared.events.event import Event
 from shared.events.proof import EventKeys
 from shared.serving.lifecycle import Lifecycle
+from shared.serving.watch import Watch
 from shared.settings import ModelSettings
 from shared.storage.protocol import ObjectStore
 from shared.storage.scoped import TenantStore
@@ -42,11 +43,14 @@ class EventDeadline:
     ends: float
     """Monotonic."""
     lifecycle: Lifecycle
+    watch: Watch | None = None
 
     def remaining(self) -> float:
         return min(self.ends, self.lifecycle.ends) - time.monotonic()
 
     def check(self) -> None:
+        if self.watch is not None:
+            self.watch.check()
         if self.remaining() > 0:
             return
         if self.lifecycle.ends < self.ends:
@@ -81,6 +85,7 @@ class EventContext:
     log: Log
     metrics: Metrics
     deadline: Deadline
+    cause: str
 
 
 @dataclass

@@ -11,7 +11,7 @@ from logging import getLogger
 from typing import cast
 
 from shared import records
-from shared.errors import JsonValue, PreconditionFailedError, StorageError, TransientError
+from shared.errors import JsonValue, ObjectNotFoundError, PreconditionFailedError, StorageError, TransientError
 from shared.events.event import parse_type, type_of
 from shared.events.payloads import TERMINAL, Payload
 from shared.jobs import slots
@@ -64,6 +64,26 @@ class Outcomes:
             return False
         sweep(self.store, tenant, job)
         return True
+
+    def over(self, tenant: str, job: str, cause: str) -> bool:
+        """Whether nobody waits for this part of the job any more: it was cancelled, or has ended, and not by `cause`.
+
+        A failed job may still be replayed, so that the parts that have nothing to do with its failure go on.
+        """
+        if self.cancelled(tenant, job):
+            return True
+        try:
+            ending = _readable(self.store.get(keys.job(tenant, job, OUTCOME))[0])
+        except ObjectNotFoundError:
+            return False
+        return ending is not None and not ending.failed and ending.cause != cause
+
+    def settle_all(self, tenant: str, payloads: tuple[Payload, ...], cause: str) -> tuple[Payload, ...]:
+        """`settle` for what one event leads to; several payloads are parts with which the job goes on."""
+        if len(payloads) > 1:
+            return () if self.cancelled(tenant, payloads[0].job) else payloads
+        settled = [self.settle(tenant, payload, cause) for payload in payloads]
+        return tuple(payload for payload in settled if payload is not None)
 
     def settle(self, tenant: str, payload: Payload, cause: str) -> Payload | None:
         """What may be sent: `payload`, with which the job goes on or ends, the end then being on record; or None.

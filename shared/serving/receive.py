@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from logging import getLogger
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from shared.serving.idempotency import Beat, Ledger, nothing
 from shared.serving.lifecycle import Lifecycle
 from shared.serving.outcome import Outcomes
 from shared.serving.stage import PAYLOADS, Handle, Stage
+from shared.serving.watch import JobOverError, Watch
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 from shared.storage.scoped import TenantStore
@@ -89,6 +91,11 @@ class Delivery:
     tenant: Tenant
     traceparent: str
     deadline: EventDeadline
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is about a part of a job, or work as long as a video is: then it may be in vain meanwhile."""
+        return self.event.extensions.get("media", contract.IMAGE) != contract.IMAGE
 
 
 def answer(
@@ -162,12 +169,18 @@ class Receiver:
             return NOTHING  # a Trigger that matches our own replies must not make a loop
         payload = codec.to_payload(event, services.stage.payload_of(event))
         services.proof.verify(event)  # from here on its tenant is believed
-        delivery = Delivery(event, payload, services.tenants.accepted(event.tenant), traceparent, deadline)
-        key = keys.work(delivery.tenant.name, payload.job, services.stage.name, event.digest)
-        if services.outcomes.cancelled(delivery.tenant.name, payload.job):
+        tenant, job = services.tenants.accepted(event.tenant), payload.job
+        delivery = Delivery(event, payload, tenant, traceparent, deadline)
+        over = partial(services.outcomes.over, tenant.name, job, event.digest)
+        if over() if delivery.is_part else services.outcomes.cancelled(tenant.name, job):
             return NOTHING
-        slot = Keeper(services.store, delivery.tenant.name, payload.job, services.slot_seconds)
-        return once(services, key, lambda: self._measured(delivery), slot, delivery.tenant)
+        beat: Beat = Keeper(services.store, tenant.name, job, services.slot_seconds)
+        if delivery.is_part:
+            watch = Watch(over)
+            delivery = replace(delivery, deadline=replace(deadline, watch=watch))
+            beat = partial(_both, watch, beat)
+        key = keys.work(tenant.name, job, services.stage.name, event.digest)
+        return once(services, key, lambda: self._measured(delivery), beat, tenant)
 
     def _measured(self, delivery: Delivery) -> Reply:
         services = self.services
@@ -177,48 +190,56 @@ class Receiver:
     def _work(self, delivery: Delivery) -> Reply:
         services, event = self.services, delivery.event
         with journal.opened() as decided:
-            payload = self._handle(delivery)
-        if payload is not None:
-            payload = services.outcomes.settle(delivery.tenant.name, payload, event.digest)
-        self._record(delivery, decided, payload)
-        if payload is None:
+            made = self._handle(delivery)
+        payloads = services.outcomes.settle_all(delivery.tenant.name, made, event.digest)
+        self._record(delivery, decided, payloads)
+        stage, span = services.stage.name, delivery.traceparent
+        replies = [services.proof.sign(contract.reply(stage, event, one, traceparent=span)) for one in payloads]
+        return self._answer(replies)
+
+    def _answer(self, replies: Sequence[Event]) -> Reply:
+        """Published one by one where there is a sink: a crash between two makes the repeat send both, the ids being
+        the same again."""
+        if not replies:
             return NOTHING
-        reply = services.proof.sign(
-            contract.reply(services.stage.name, event, payload, traceparent=delivery.traceparent)
-        )
-        if services.emitter is not None:
-            services.emitter.publish(reply)
+        if self.services.emitter is not None:
+            for reply in replies:
+                self.services.emitter.publish(reply)
             return PUBLISHED
+        (reply,) = replies
         headers, body = codec.encode_binary(reply)
         return Reply(200, tuple(headers.items()), body)
 
-    def _handle(self, delivery: Delivery) -> Payload | None:
+    def _handle(self, delivery: Delivery) -> tuple[Payload, ...]:
         name, job = self.services.stage.name, delivery.payload.job
         ctx = self._context(delivery)
 
-        def work() -> Payload | None:
+        def work() -> tuple[Payload, ...]:
             with spans.inside("work"):
-                payload = self.handle(delivery.payload, ctx)
-            if payload is not None and not (isinstance(payload, PAYLOADS) and payload.job == job):
-                raise TypeError(f"{name} must return a payload of the same job, or None.")
-            return payload
+                made = self.handle(delivery.payload, ctx)
+            return _several(made, self.services.stage, job)
 
         try:
             return self.services.lifecycle.run(work)
+        except JobOverError as error:
+            log.info("stopped: the job is over", extra={"code": error.code})
+            self.services.outcomes.cancelled(delivery.tenant.name, job)  # what was made since is deleted as well
+            return ()
         except holds.ReviewNeededError as error:
             log.info("held: a person has to look", extra={"code": error.code})
             self._hold(delivery, error)
-            return None
+            return ()
         except RejectedError as error:
             log.info("rejected: %s", error, extra={"code": error.code})
             measuring.rejected(self.services.metrics, name, error.code, delivery.tenant)
-            return Rejection(job, name, error.code, error.detail, error.status, error.context)
+            return (Rejection(job, name, error.code, error.detail, error.status, error.context),)
 
-    def _record(self, delivery: Delivery, decided: list[Line], payload: Payload | None) -> None:
+    def _record(self, delivery: Delivery, decided: list[Line], payloads: tuple[Payload, ...]) -> None:
         """What was decided goes on record before anyone hears of it; where that fails, the event comes again."""
         services, event, job = self.services, delivery.event, delivery.payload.job
-        if isinstance(payload, TERMINAL):
-            decided.append(ended(payload, services.stage.name, services.trail.marks))
+        for payload in payloads:
+            if isinstance(payload, TERMINAL):
+                decided.append(ended(payload, services.stage.name, services.trail.marks))
         services.trail.write(delivery.tenant.name, job, f"{services.stage.name}.{event.digest}", event.time, decided)
 
     def _hold(self, delivery: Delivery, error: holds.ReviewNeededError) -> None:
@@ -245,4 +266,20 @@ class Receiver:
             log=stage_log(services.stage.name),
             metrics=services.metrics,
             deadline=delivery.deadline,
+            cause=delivery.event.digest,
         )
+
+
+def _both(first: Beat, second: Beat) -> None:
+    first()
+    second()
+
+
+def _several(made: Payload | tuple[Payload, ...] | None, stage: Stage, job: str) -> tuple[Payload, ...]:
+    """What a stage has returned, as a tuple. Raises TypeError for what it must not return."""
+    payloads = made if isinstance(made, tuple) else () if made is None else (made,)
+    if not all(isinstance(one, PAYLOADS) and one.job == job for one in payloads):
+        raise TypeError(f"{stage.name} must return payloads of the same job, or None.")
+    if len(payloads) > 1 and (not stage.fans_out or any(isinstance(one, TERMINAL) for one in payloads)):
+        raise TypeError(f"{stage.name} must return one payload, or say FANS_OUT and return none that ends the job.")
+    return payloads

@@ -19,7 +19,7 @@ from shared.events.event import Event
 from shared.events.payloads import Payload
 from shared.jobs.accepted import Accepted
 
-Handle = Callable[[Payload, Context], Payload | None]
+Handle = Callable[[Payload, Context], Payload | tuple[Payload, ...] | None]
 Door = Callable[[Event, FrontContext], Iterable[Accepted]]
 
 PAYLOADS = typing.get_args(Payload)
@@ -40,6 +40,8 @@ class Stage:
     """Whether the HTTP API is served by this stage."""
     repeatable: Callable[[Event], bool] | None
     """Tells, for a `door`, which events do the same however often they come: no record of them is kept."""
+    fans_out: bool
+    """Whether `handle` may return several payloads: then each is published, which needs a sink."""
     keeps_all: bool
     """Whether `door` also takes events of ours without a right proof, and asks `ctx.is_proven` itself."""
 
@@ -79,6 +81,7 @@ def load(name: str, package: str) -> Stage:
         setup=getattr(module, "setup", None),
         front_door=bool(getattr(module, "FRONT_DOOR", False)),
         repeatable=getattr(module, "repeatable", None),
+        fans_out=bool(getattr(module, "FANS_OUT", False)),
         keeps_all=bool(getattr(module, "KEEPS_ALL", False)),
     )
 

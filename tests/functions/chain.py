@@ -57,6 +57,7 @@ class StageContext:
     )
     metrics: Metrics = field(default_factory=Counters)
     deadline: Deadline = field(default_factory=Clock)
+    cause: str = "0" * 32
 
 
 @dataclass
