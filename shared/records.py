@@ -1,6 +1,6 @@
 """JSON and frozen dataclasses, both ways, strictly.
 
-A record is a frozen dataclass of str, int, float, bool, other records, `X | None`, `tuple[X, ...]` and
+A record is a frozen dataclass of str, int, float, bool, other records, `X | None`, `tuple[X, ...]`, `tuple[X, Y]` and
 `dict[str, JsonValue]` (any JSON object). Knows the standard library and the JsonValue type.
 """
 
@@ -90,7 +90,7 @@ def _read(hint: Any, value: JsonValue, path: str) -> object:
         return read(cast(type[object], hint), value, path)
     origin = get_origin(hint)
     if origin is tuple:
-        return _array(get_args(hint)[0], value, path)
+        return _array(get_args(hint), value, path)
     if origin is dict:
         if not isinstance(value, dict):
             raise RecordError(path, "is not an object")
@@ -100,10 +100,15 @@ def _read(hint: Any, value: JsonValue, path: str) -> object:
     raise TypeError(f"{path}: {hint} has no place in a record")
 
 
-def _array(hint: Any, value: JsonValue, path: str) -> tuple[object, ...]:
+def _array(hints: tuple[Any, ...], value: JsonValue, path: str) -> tuple[object, ...]:
     if not isinstance(value, list):
         raise RecordError(path, "is not an array")
-    return tuple(_read(hint, item, f"{path}[{index}]") for index, item in enumerate(value))
+    each = hints[:1] * len(value) if hints[-1] is Ellipsis else hints
+    if len(each) != len(value):
+        raise RecordError(path, f"has not {len(each)} entries")
+    return tuple(
+        _read(hint, item, f"{path}[{index}]") for index, (hint, item) in enumerate(zip(each, value, strict=True))
+    )
 
 
 def _optional(hints: tuple[Any, ...], value: JsonValue, path: str) -> object:

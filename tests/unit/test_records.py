@@ -24,6 +24,7 @@ class Outer:
     many: tuple[Inner, ...] = ()
     maybe: int | None = None
     flag: bool = False
+    pair: tuple[int, str] = (0, "")
     free: dict[str, JsonValue] = field(default_factory=dict)
 
 
@@ -60,6 +61,9 @@ def test_whole_numbers_are_numbers_but_not_the_other_way() -> None:
         ({"inner": {"name": 1}}, "at.inner.name"),
         ({"inner": {"name": "x"}, "many": [{"name": "y"}, 5]}, "at.many[1]"),
         ({"inner": {"name": "x"}, "flag": 1}, "at.flag"),
+        ({"inner": {"name": "x"}, "pair": [1]}, "at.pair"),
+        ({"inner": {"name": "x"}, "pair": [1, "a", 2]}, "at.pair"),
+        ({"inner": {"name": "x"}, "pair": [1, 2]}, "at.pair[1]"),
         ({"inner": {"name": "x"}, "free": []}, "at.free"),
         ({"inner": {"name": "x", "ratio": True}}, "at.inner.ratio"),
     ],
