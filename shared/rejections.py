@@ -161,6 +161,14 @@ class UnknownTenantError(RejectedError):
     title = "Unknown tenant"
 
 
+class TenantElsewhereError(RejectedError):
+    """The tenant's policy says that it has an installation of its own, and this is not it; or this is another's."""
+
+    status = 403
+    code = "tenant_elsewhere"
+    title = "The tenant is not served by this installation"
+
+
 class InvalidManifestError(RejectedError):
     """A `*.job.json` upload that is not a valid job description."""
 

@@ -147,6 +147,9 @@ class TenantSettings:
     """JSON: `{"<tenant>": {"policy": {...}, "webhook": {"url": "https://..."}}}`, every part optional."""
     folder: str = _env("WAKESWAP_TENANTS_FOLDER", _text, "")
     """Folder of more tenants, `<tenant>.yaml` each (tenant.schema.json), read again when they change. Empty: none."""
+    only: str = _env("WAKESWAP_ONLY_TENANT", _text, "")
+    """The one tenant whose installation this is; the component dedicated-tenant sets it. Every other is refused. Empty:
+    the shared installation, which refuses tenants whose policy says `isolation: dedicated`."""
     api_keys: str = _env("WAKESWAP_API_KEYS", _text, "", secret=True)
     """`tenant=key[,tenant=key]`: bearer keys of the HTTP API, 16 or more visible ASCII characters each. Intake only."""
     webhook_secrets: str = _env("WAKESWAP_WEBHOOK_SECRETS", _text, "", secret=True)

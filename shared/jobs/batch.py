@@ -143,6 +143,7 @@ def _request(event: Event, ctx: FrontContext) -> tuple[Tenant, str]:
         raise RequestError(f"Not the data of a batch: {error}.", context={"field": error.path}) from None
     try:
         tenant = ctx.tenants.get(asked.tenant)
+        ctx.tenants.admit(tenant)
         folder = asked.prefix.rstrip("/")
         prefix = keys.inbox(tenant.name, folder)
     except RejectedError as error:

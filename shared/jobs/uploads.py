@@ -58,6 +58,7 @@ def _one(notification: Notification, ctx: FrontContext) -> Iterator[Accepted]:
     job_id = ids.of_refused(name, key, notification.etag, notification.sequencer, notification.version)
     try:
         tenant = _tenant(name, notification, ctx)
+        ctx.tenants.admit(tenant)
         made = _upload(tenant, key, notification, ctx)
     except RejectedError as error:
         yield making.rejected(name, job_id, error)

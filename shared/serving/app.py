@@ -84,7 +84,9 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics, tra
     return Services(
         stage=loaded,
         store=store,
-        tenants=directory.load(tenants.tenants, tenants.api_keys, tenants.webhook_secrets, tenants.folder, metrics),
+        tenants=directory.load(
+            tenants.tenants, tenants.api_keys, tenants.webhook_secrets, tenants.folder, metrics, only=tenants.only
+        ),
         proof=proof.read(serving.event_keys),
         trail=Trail(store, Marks(settings.privacy.audit_key)),
         ledger=Ledger(store, seconds=serving.lease_seconds),

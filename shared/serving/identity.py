@@ -29,12 +29,13 @@ def bearer(request: Request) -> str:
 def known(request: Request, tenants: Directory, tokens: Tokens | None = None) -> Caller:
     """Who sent it, by API key or, where they are set up, by token: what has a token's form is taken for one.
 
-    Raises UnauthorizedError, InvalidTokenError, TokenKeysUnavailableError.
+    Raises UnauthorizedError, InvalidTokenError, TokenKeysUnavailableError, TenantElsewhereError.
     """
     given = bearer(request)
-    if tokens is not None and LOOKS_LIKE.fullmatch(given):
-        return tokens.caller(given, tenants.get)
-    return tenants.authenticate(given)
+    is_token = tokens is not None and LOOKS_LIKE.fullmatch(given)
+    caller = tokens.caller(given, tenants.get) if tokens and is_token else tenants.authenticate(given)
+    tenants.admit(caller.tenant)
+    return caller
 
 
 def permit(request: Request, caller: Caller) -> None:

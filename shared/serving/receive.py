@@ -215,6 +215,8 @@ class Receiver:
         ctx = self._context(delivery)
 
         def work() -> tuple[Payload, ...]:
+            if not isinstance(delivery.payload, TERMINAL):  # an end is told to whoever it is about, wherever it came
+                self.services.tenants.admit(delivery.tenant)
             with spans.inside("work"):
                 made = self.handle(delivery.payload, ctx)
             return _several(made, self.services.stage, job)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from shared import records
 from shared.errors import ConfigError, JsonValue, TenantNotReadyError, UnauthorizedError
-from shared.rejections import UnknownTenantError
+from shared.rejections import TenantElsewhereError, UnknownTenantError
 from shared.tenancy import policy
 from shared.tenancy.api_keys import NOBODY, ApiKey, keep, look_up, opens
 from shared.tenancy.caller import Caller
 from shared.tenancy.folder import Contents, Meter, TenantFolder
-from shared.tenancy.tenant import Tenant
+from shared.tenancy.tenant import NAME, Tenant
 
 KEY = re.compile(r"[!-~]{16,}")
 """What can stand after `Bearer`. A shorter key can be guessed, and could be part of any word that a log redacts."""
@@ -44,10 +44,13 @@ class Directory:
         tenants: Mapping[str, Tenant],
         folder: TenantFolder | None = None,
         *,
+        only: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`only`: the one tenant whose installation this is; empty: the shared one."""
         self._fixed = dict(tenants)
         self._folder = folder
+        self._only = only
         self._clock = clock
         self._known = _know(self._fixed, folder.contents() if folder else Contents())
 
@@ -60,15 +63,25 @@ class Directory:
             raise TenantNotReadyError
         raise UnknownTenantError
 
+    def admit(self, tenant: Tenant) -> None:
+        """Raises TenantElsewhereError where the tenant's jobs are not this process's: in the shared installation those
+        of a tenant whose policy says `dedicated`, in a dedicated one those of all others."""
+        elsewhere = tenant.name != self._only if self._only else tenant.policy.isolation == "dedicated"
+        if elsewhere:
+            raise TenantElsewhereError
+
     def accepted(self, name: str) -> Tenant:
-        """The tenant of work that another process has taken in.
+        """The tenant of work that another process has taken in; `admit` says whether it is taken here too.
 
         The files of a mounted ConfigMap change on every node in its own time, so a tenant that is not here yet may
-        be known there: TenantNotReadyError then, and UnknownTenantError only where nothing can change.
+        be known there: TenantNotReadyError then, and UnknownTenantError only where nothing can change. Of another
+        tenant than the one that a dedicated installation has: TenantElsewhereError, whatever may be known of it later.
         """
         try:
             return self.get(name)
         except UnknownTenantError:
+            if self._only and name != self._only:
+                raise TenantElsewhereError from None
             if self._folder is None:
                 raise
             raise TenantNotReadyError from None
@@ -104,12 +117,14 @@ def load(
     webhook_secrets: str = "",
     folder: str = "",
     meter: Meter | None = None,
+    *,
+    only: str = "",
 ) -> Directory:
-    """The directory from its four settings.
+    """The directory from its five settings.
 
     `tenants`: JSON `{"demo": {"policy": {...}, "webhook": {"url": "..."}}}`; `api_keys` and `webhook_secrets`:
-    `name=value[,name=value]`; `folder`: of more tenants, empty for none, whose secrets stand in the setting too.
-    Raises ConfigError whose context names the field.
+    `name=value[,name=value]`; `folder`: of more tenants, empty for none, whose secrets stand in the setting too;
+    `only`: as Directory takes it. Raises ConfigError whose context names the field.
     """
     entries = _object("tenants", _json(tenants)).items()
     found = {name: _tenant(name, entry) for name, entry in entries}
@@ -120,10 +135,12 @@ def load(
         if name in found or not folder:
             tenant = _named(found, "webhook_secrets", name)
             found[name] = replace(tenant, webhook=replace(tenant.webhook, secret=secrets[name]))
+    if only and not NAME.fullmatch(only):
+        raise ConfigError("Must be a tenant's name.", context={"field": "only"})
     if _shared(found):
         raise ConfigError("Two tenants have the same key.", context={"field": "api_keys"})
     files = TenantFolder(Path(folder), taken=frozenset(found), secrets=secrets, meter=meter) if folder else None
-    return Directory(found, files)
+    return Directory(found, files, only=only)
 
 
 def pairs(field: str, text: str) -> dict[str, str]:

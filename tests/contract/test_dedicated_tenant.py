@@ -14,7 +14,7 @@ from infra.platform.cli import manifests
 from infra.platform.configs import Configs
 from infra.platform.stack import Stack
 from infra.tenants import scale
-from infra.tenants.objects import Object, at, key_of, services
+from infra.tenants.objects import Object, at, containers, key_of, services
 from infra.tenants.plan import plan
 from infra.tenants.rendering import OVERLAY, render
 from infra.tenants.secret_plan import templates
@@ -79,6 +79,14 @@ def test_its_gpus_are_never_asked_for_twice_and_its_quota_holds_every_stage() ->
     gpus = {name: scales[name] for name in ("swap", "enhance")}
     assert (sum(gpus.values()), hard["requests.nvidia.com/gpu"]) == (3, "3")
     assert sum(scales.values()) <= scale.quantity(hard["pods"])
+
+
+def test_its_processes_refuse_every_other_tenant() -> None:
+    assert of_kind("acme", "ConfigMap")["wakeswap"]["data"]["WAKESWAP_ONLY_TENANT"] == "acme"
+    for one in services(planned("acme")):
+        (container,) = containers(one)
+        assert {"configMapRef": {"name": "wakeswap"}} in container["envFrom"], key_of(one)  # type: ignore[operator]
+        assert "WAKESWAP_ONLY_TENANT" not in {entry["name"] for entry in container["env"]}  # type: ignore[index, union-attr, call-overload]
 
 
 def test_its_uploads_come_from_its_own_queue() -> None:
