@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def settings_page() -> str:
-    sources = ("settings", "edge_settings", "trace_settings")
+    sources = ("settings", "edge_settings", "trace_settings", "video_settings")
     docs = {name: docs for source in sources for name, docs in field_docs(ROOT / f"shared/{source}.py").items()}
     parts = [
         MADE,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shared.tenancy.directory import Directory
     from shared.tenancy.tenant import Tenant
     from shared.usage.pricing import Prices
+    from shared.video_settings import VideoSettings
 
 A = TypeVar("A")
 
@@ -89,6 +90,8 @@ class Context(Protocol):
     log: logging.LoggerAdapter[logging.Logger]
     metrics: Metrics
     deadline: Deadline
+    video: VideoSettings
+    """How this installation divides and writes videos."""
     cause: str
     """The event's digest: the same for every delivery of it, and for no other event."""
 

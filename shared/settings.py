@@ -2,7 +2,7 @@
 
 An empty variable counts as unset. A variable that starts with WAKESWAP_ and is not declared here is an error,
 so that a misspelt setting never falls back to its default in silence. docs/settings.md is made from this
-module and `edge_settings` by `python docs/generate.py`. Knows the standard library and the error tree.
+module and those of its parts by `python docs/generate.py`. Knows the standard library and the error tree.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from shared.variables import text as _text
 from shared.variables import token as _token
 from shared.variables import web_url as _web_url
 from shared.variables import whole as _whole
+from shared.video_settings import VideoSettings
 
 PREFIX = "WAKESWAP_"
 MODEL_CACHE = Path(".wakeswap/models")
@@ -197,6 +198,7 @@ class Settings:
     fetch: FetchSettings = field(default_factory=FetchSettings)
     privacy: PrivacySettings = field(default_factory=PrivacySettings)
     traces: TraceSettings = field(default_factory=TraceSettings)
+    video: VideoSettings = field(default_factory=VideoSettings)
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
@@ -212,6 +214,7 @@ class Settings:
             fetch=FetchSettings(**_values(fields(FetchSettings), environ)),
             privacy=PrivacySettings(**_values(fields(PrivacySettings), environ)),
             traces=TraceSettings(**_values(fields(TraceSettings), environ)),
+            video=VideoSettings(**_values(fields(VideoSettings), environ)),
         )
 
     def secrets(self) -> tuple[str, ...]:
@@ -233,6 +236,7 @@ GROUPS = (
     FetchSettings,
     PrivacySettings,
     TraceSettings,
+    VideoSettings,
 )
 
 

@@ -101,6 +101,7 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics, tra
         slot_seconds=serving.slot_seconds,
         spread=serving.batch_spread_seconds,
         max_bytes=serving.max_event_bytes,
+        video=settings.video,
     )
 
 

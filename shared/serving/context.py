@@ -24,6 +24,7 @@ from shared.storage.scoped import TenantStore
 from shared.telemetry.logs import Log
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
+from shared.video_settings import VideoSettings
 
 if TYPE_CHECKING:
     from shared.models.registry import ModelRegistry
@@ -85,6 +86,7 @@ class EventContext:
     log: Log
     metrics: Metrics
     deadline: Deadline
+    video: VideoSettings
     cause: str
 
 

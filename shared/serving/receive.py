@@ -43,6 +43,7 @@ from shared.telemetry.logs import bind, stage_log
 from shared.telemetry.spans import Tracer
 from shared.tenancy.directory import Directory
 from shared.tenancy.tenant import Tenant
+from shared.video_settings import VideoSettings
 from shared.vision import device_time
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Services:
     """Seconds over which batches that begin together are spread."""
     max_bytes: int
     """Largest event taken in."""
+    video: VideoSettings
 
     def deadline(self, ends: float = math.inf) -> EventDeadline:
         """For an event that comes in now and must be done by `ends` (monotonic) in any case."""
@@ -268,6 +270,7 @@ class Receiver:
             log=stage_log(services.stage.name),
             metrics=services.metrics,
             deadline=delivery.deadline,
+            video=services.video,
             cause=delivery.event.digest,
         )
 

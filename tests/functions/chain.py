@@ -22,6 +22,7 @@ from shared.storage import keys
 from shared.storage.local import LocalStore
 from shared.storage.scoped import TenantStore
 from shared.tenancy.tenant import Tenant
+from shared.video_settings import VideoSettings
 
 A = TypeVar("A")
 JOB = "0b7e4a4e-0000-4000-8000-000000000001"
@@ -57,6 +58,7 @@ class StageContext:
     )
     metrics: Metrics = field(default_factory=Counters)
     deadline: Deadline = field(default_factory=Clock)
+    video: VideoSettings = field(default_factory=VideoSettings)
     cause: str = "0" * 32
 
 

@@ -1,0 +1,21 @@
+"""Settings of videos. A part of `shared.settings`, which reads it. Knows the standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shared.variables import env, one_of, whole
+
+
+@dataclass(frozen=True)
+class VideoSettings:
+    """Videos."""
+
+    segment_seconds: int = env("WAKESWAP_SEGMENT_SECONDS", whole(1, 3600), 5)
+    """Seconds of a segment, the part of a video that is worked on by itself, as nearly as key frames allow."""
+    encoder: str = env("WAKESWAP_VIDEO_ENCODER", one_of("software", "nvenc"), "software")
+    """What writes pictures: `software` (x264, x265, SVT-AV1, libvpx), or `nvenc` where the GPU can, which one frame
+    shows, and `software` for the rest."""
+    stalled_seconds: int = env("WAKESWAP_STALLED_SECONDS", whole(60, 86_400), 1200)
+    """Seconds without any work on a video after which the clock asks for its missing segments again; twice as long
+    for each further time. Longer than an event may have to wait for its turn."""
