@@ -20,7 +20,7 @@ from shared.usage import pricing
 
 
 def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
-    """Exit status: 0 done, 1 a record cannot be read and is not in the totals, 2 wrong arguments or settings."""
+    """Exit status: 0 done, 1 a record is damaged or out of place and left out, 2 wrong arguments or settings."""
     parsed = _parser().parse_args(arguments)
     try:
         url = parsed.store or Settings.from_environment(environ).store.url
@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
         return 2 if isinstance(error, ConfigError) else 1
     for key in found.damaged:
         print(f"not in the report, cannot be read: {key}", file=sys.stderr)
-    return int(bool(found.damaged))
+    for key in found.foreign:
+        print(f"not in the report, is not this tenant's, this month's or its job's only record: {key}", file=sys.stderr)
+    return int(bool(found.damaged or found.foreign))
 
 
 def _parser() -> argparse.ArgumentParser:

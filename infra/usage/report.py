@@ -19,6 +19,7 @@ class Sums:
     jobs: int
     frames: int
     pixels: int
+    """Of all frames together."""
     work: Decimal
     wake: Decimal
     device: Mapping[str, Decimal]
@@ -69,7 +70,7 @@ def sums(records: tuple[Usage, ...]) -> Sums:
     return Sums(
         jobs=len(records),
         frames=sum(one.measures.frames for one in records),
-        pixels=sum(one.measures.pixels for one in records),
+        pixels=sum(one.measures.pixels * one.measures.frames for one in records),
         work=sum((decimal(stage.work) for stage in stages), Decimal(0)),
         wake=sum((decimal(stage.wake) for stage in stages), Decimal(0)),
         device=dict(sorted(device.items())),

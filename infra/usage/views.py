@@ -21,6 +21,7 @@ _HEAD = (
     "upscaler",
     "prices",
     "jobs",
+    "frames",
     "megapixels",
     "device s",
     "work s",
@@ -30,7 +31,7 @@ _HEAD = (
 _WORDS = 5
 """Columns of the table that hold words; the others are numbers, and stand to the right."""
 _COLUMNS = (
-    *("tenant", "job", "accepted", "ended", "outcome", "code", "priority", "frames", "pixels"),
+    *("tenant", "job", "accepted", "ended", "outcome", "code", "priority", "media", "seconds", "frames", "pixels"),
     *("swapper", "boost", "enhancer", "upscaler"),
     *(f"device_{provider}" for provider in (*PROVIDERS, "other")),
     *("work", "wake", "stored_bytes", "prices", "currency", "cost"),
@@ -76,7 +77,7 @@ def _row(line: Line) -> tuple[str, ...]:
     device = sum(total.device.values(), Decimal(0))
     return (
         *(line.outcome, line.swapper, line.enhancer or "-", line.upscaler or "-", line.prices),
-        *(str(total.jobs), f"{Decimal(total.pixels) / 10**6:.1f}"),
+        *(str(total.jobs), str(total.frames), f"{Decimal(total.pixels) / 10**6:.1f}"),
         *(f"{seconds:.2f}" for seconds in (device, total.work, total.wake)),
         f"{plain(total.cost)} {line.currency}",
     )
@@ -108,7 +109,8 @@ def _cells(one: Usage) -> tuple[object, ...]:
     job, bill = one.measures, one.bill
     modes = job.modes
     return (
-        *(one.tenant, one.job, one.accepted, one.ended, job.outcome, one.code, one.priority, job.frames, job.pixels),
+        *(one.tenant, one.job, one.accepted, one.ended, job.outcome, one.code, one.priority),
+        *(job.media, plain(decimal(job.seconds)), job.frames, job.pixels),
         *(modes.swapper, modes.boost, modes.enhancer, modes.upscaler),
         *_device(job.device),
         *(_added(one.stages, "work"), _added(one.stages, "wake"), one.stored_bytes),

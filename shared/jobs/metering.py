@@ -3,11 +3,15 @@
 A job has one record, under the month in which it was accepted, so that the same key is written whichever end is told,
 how often and when. Of several ends the one counts that counts in outcome.json: a result or a rejection that comes after
 a replay takes the place of the failure before it; nothing else replaces anything.
+
+A video's stages work on it part by part, each by its own event. Of a part that a stage finished twice, because it was
+asked for by two events, the first counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,8 +34,19 @@ log = getLogger(__name__)
 
 End = Result | Rejection | Failure
 _ENDS: dict[str, type[End]] = {end.outcome: end for end in (Result, Rejection, Failure)}
-FRAMES = 1
-"""A job is one picture."""
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What of a stage's reply tells how much it made."""
+
+    index: int | None = None
+    frames: int = 0
+
+
+@dataclass(frozen=True)
+class _Reply:
+    body: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ class _Work:
     finished: float = 0.0
     woke: float = 0.0
     device: dict[str, JsonValue] = field(default_factory=dict)
+    reply: _Reply = field(default_factory=_Reply)
 
 
 def measure(store: ObjectStore, event: Event, prices: Prices) -> Usage | None:
@@ -53,10 +69,11 @@ def measure(store: ObjectStore, event: Event, prices: Prices) -> Usage | None:
         if _head(store, keys.job(event.tenant, event.job, JOB)) is not None:
             raise StorageError("The record of a job that is to be metered cannot be read.")
         return None
-    job, works = found.job, sorted(_works(store, event), key=lambda work: work[1].started)
-    stages = tuple(StageUse(stage, _span(work), round(work.woke, 3), work.device) for stage, work in works)
-    device = summed(tuple(work.device for _, work in works))
-    measures = Measures(end.outcome, FRAMES, _pixels(end), _modes(job), device)
+    job, stages = found.job, _stages(store, event)
+    device = summed(tuple(stage.device for stage in stages))
+    seconds = end.seconds if isinstance(end, Result) else 0.0
+    frames = _frames(job, end, stages)
+    measures = Measures(end.outcome, frames, _pixels(end), _modes(job), device, job.media, seconds)
     return Usage(
         tenant=event.tenant,
         job=event.job,
@@ -116,6 +133,41 @@ def _works(store: ObjectStore, event: Event) -> Iterator[tuple[str, _Work]]:
         work = _work(store, entry.key)
         if work is not None and work.finished and work.started <= ended:
             yield stage, work
+
+
+def _stages(store: ObjectStore, event: Event) -> tuple[StageUse, ...]:
+    """In the order in which they began; of a part that was done twice at a stage, the first to be finished."""
+    first: dict[tuple[str, int], _Work] = {}
+    uses: list[tuple[float, StageUse]] = []
+    for stage, work in sorted(_works(store, event), key=lambda found: found[1].finished):
+        made = _made(work)
+        if made.index is not None and first.setdefault((stage, made.index), work) is not work:
+            log.warning("a part of a video was done twice, and is billed once", extra={"part": made.index})
+            continue
+        use = StageUse(stage, _span(work), round(work.woke, 3), work.device, made.index, made.frames)
+        uses.append((work.started, use))
+    return tuple(use for _, use in sorted(uses, key=lambda entry: entry[0]))
+
+
+def _made(work: _Work) -> _Made:
+    """Of a reply that says nothing of it, nothing."""
+    try:
+        made = records.read(_Made, records.loads(base64.b64decode(work.reply.body)))
+    except ValueError:
+        return _Made()
+    return made if made.frames >= 0 else _Made()
+
+
+def _frames(job: Job, end: End, stages: Sequence[StageUse]) -> int:
+    if isinstance(end, Result):
+        return max(end.frames, 1)
+    if job.media != "video":
+        return 1
+    parts: dict[int, int] = {}
+    for use in stages:
+        if use.segment is not None:
+            parts[use.segment] = max(parts.get(use.segment, 0), use.frames)
+    return sum(parts.values())
 
 
 def _work(store: ObjectStore, key: str) -> _Work | None:

@@ -57,11 +57,11 @@ def part(document: Mapping[str, object], name: str, kind: type[T]) -> T:
     return found
 
 
-def text(document: Mapping[str, object], name: str) -> str:
-    """Raises PriceError where it is missing or empty."""
+def text(document: Mapping[str, object], name: str, pattern: str, meant: str) -> str:
+    """`meant`: what the pattern says, in words. Raises PriceError where it is missing or does not match."""
     found = part(document, name, str)
-    if not found:
-        raise PriceError(f"{name} is empty")
+    if not re.fullmatch(pattern, found):
+        raise PriceError(f"{name} is not {meant}")
     return found
 
 

@@ -2,9 +2,10 @@
 
     cost = frames x resolution factor x mode weight x GPU time x price
 
-GPU time is the device time of one frame, so frames x GPU time is what the whole job's models ran, which is measured;
-GPU time x price is summed over where they ran. A cost is rounded to a billionth of the currency; a total is the exact
-sum of its records' costs, rounded once, to the cent. Both round half away from zero, as invoices do.
+GPU time is the device time of one frame: what was measured for the whole job over its frames, so that a video of a
+hundred frames costs a hundred times what one of them does. GPU time x price is summed over where models ran. A cost is
+rounded to a billionth of the currency; a total is the exact sum of its records' costs, rounded once, to the cent. Both
+round half away from zero, as invoices do.
 Knows the error tree.
 """
 
@@ -13,21 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-from shared.errors import ConfigError
+from shared.errors import ConfigError, JsonValue
 from shared.usage.ladder import Ladder, PriceError, Table, number, part, refuse_unknown, text
-from shared.usage.record import Bill, Measures, decimal
+from shared.usage.record import OUTCOMES, Bill, Measures, decimal
 
 STANDARD = Path(__file__).parent / "prices/2026-12.toml"
-OUTCOMES = ("completed", "rejected", "failed")
 PROVIDERS = ("cpu", "cuda", "tensorrt")
 OTHER, NONE = "other", "none"
 _COST = Decimal("0.000000001")
 _CENT = Decimal("0.01")
+_FRAME = Decimal("0.000000000001")
 _DIGITS = 200
-"""Of a product before it is rounded: more than all factors have together, so that only the rounding rounds."""
+"""Of a sum before it is rounded: more than all costs have together, so that only the rounding rounds."""
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,32 @@ class Prices:
     boosts: Ladder
 
     def bill(self, job: Measures) -> Bill:
-        """A job that made no picture has no resolution and no mode: its device time is billed as it is."""
+        """A job that made nothing has no resolution and no mode: its device time is billed as it is."""
         made = job.outcome == "completed"
         resolution = self.resolutions.factor(job.pixels) if made else Decimal(1)
         weights = self._weights(job) if made else {}
         share = self.outcomes[job.outcome]
-        with localcontext() as context:
-            context.prec = _DIGITS
-            device = sum((decimal(s) * self._price(name) for name, s in job.device.items()), Decimal(0))
-            cost = device * resolution * share
-            for weight in weights.values():
-                cost *= weight
-            cost = cost.quantize(_COST, ROUND_HALF_UP)
-        shown = {name: plain(weight) for name, weight in weights.items()}
-        return Bill(self.version, self.currency, plain(cost), plain(resolution), {**shown}, plain(share))
+        frames = max(job.frames, 1)
+        frame = self._device(job) / frames
+        cost = frames * frame * Fraction(resolution) * Fraction(share)
+        for weight in weights.values():
+            cost *= Fraction(weight)
+        shown: dict[str, JsonValue] = {name: plain(weight) for name, weight in weights.items()}
+        return Bill(
+            prices=self.version,
+            currency=self.currency,
+            cost=plain(_rounded(cost, _COST)),
+            frames=frames,
+            frame=plain(_rounded(frame, _FRAME)),
+            resolution=plain(resolution),
+            weights=shown,
+            share=plain(share),
+        )
+
+    def _device(self, job: Measures) -> Fraction:
+        """GPU time x price, of all frames."""
+        prices = (Fraction(decimal(s)) * Fraction(self._price(name)) for name, s in job.device.items())
+        return sum(prices, Fraction(0))
 
     def _weights(self, job: Measures) -> dict[str, Decimal]:
         modes = job.modes
@@ -70,6 +84,12 @@ class Prices:
 
     def _price(self, provider: str) -> Decimal:
         return _named(self.device_seconds, provider)
+
+
+def _rounded(value: Fraction, unit: Decimal) -> Decimal:
+    """Half away from zero, to a decimal unit; `value` is not negative."""
+    steps = (value / Fraction(unit) + Fraction(1, 2)).__floor__()
+    return Decimal(f"{steps}e{unit.as_tuple().exponent}")  # a product would be rounded to the context's digits
 
 
 def total(costs: Iterable[Decimal]) -> Decimal:
@@ -105,8 +125,8 @@ def _prices(document: Mapping[str, object]) -> Prices:
     """Raises PriceError naming the field."""
     refuse_unknown(document, Prices.__dataclass_fields__, "")
     return Prices(
-        version=text(document, "version"),
-        currency=text(document, "currency"),
+        version=text(document, "version", r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "letters and digits, with - _ . between"),
+        currency=text(document, "currency", "[A-Z]{3}", "three capital letters (ISO 4217)"),
         outcomes=_table(document, "outcomes", OUTCOMES, closed=True),
         device_seconds=_table(document, "device_seconds", (*PROVIDERS, OTHER), closed=True),
         swappers=_table(document, "swappers", (OTHER,)),

@@ -10,7 +10,10 @@ from decimal import Decimal
 from shared import records
 from shared.errors import JsonValue
 
-_COST = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+OUTCOMES = ("completed", "rejected", "failed")
+_COST = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,9})?")
+_WORD = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_.:+-]{0,127})?")
+"""Of what stands in a report: no cell of a spreadsheet begins with what it would reckon out."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class StageUse:
     """Seconds that the process took to wake for it; 0 when it was awake."""
     device: dict[str, JsonValue] = field(default_factory=dict)
     """Seconds that models ran in that attempt, by provider."""
+    segment: int | None = None
+    """Of a video, which part of it; None: the work was on the whole."""
+    frames: int = 0
+    """That the work's result has; 0 where it has none of its own."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,10 @@ class Bill:
     currency: str
     cost: str
     """Decimal, to a billionth of the currency: a picture may cost some thousandths of a cent."""
+    frames: int = 1
+    """As in Measures, and 1 for a job of which no frame was made: what the price is made of."""
+    frame: str = "0"
+    """Decimal: GPU time x price of one frame, rounded to 12 digits for whoever looks; the cost is made unrounded."""
     resolution: str = "1"
     weights: dict[str, JsonValue] = field(default_factory=dict)
     """By mode; empty for a job that made no picture. The mode weight is their product."""
@@ -59,12 +70,17 @@ class Measures:
     outcome: str
     """`completed`, `rejected` or `failed`."""
     frames: int
-    """1 for a picture."""
+    """1 for a picture. Of a video that was made its frames; of one that was not, those of the parts that were."""
     pixels: int
-    """Of the picture that was made, before it was reduced for the caller; 0 where none was."""
+    """Of the picture or of one frame of the video that was made, before it was reduced for the caller; 0 where none
+    was."""
     modes: Modes
     device: dict[str, JsonValue]
     """Seconds that models ran for the job, by provider."""
+    media: str = "image"
+    """`image` or `video`."""
+    seconds: float = 0.0
+    """Of the video that was made."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +109,23 @@ class Usage:
 
 
 def read(data: bytes) -> Usage:
-    """Raises ValueError for what is no usage record, or has no cost."""
+    """Raises ValueError for what is no usage record, or has anything in it that no sum can be made of."""
     usage = records.read(Usage, records.loads(data))
-    summed((usage.measures.device,))
-    if not _COST.fullmatch(usage.bill.cost):
+    measures, bill = usage.measures, usage.bill
+    summed((measures.device, *(stage.device for stage in usage.stages)))
+    for seconds in (measures.seconds, *(time for stage in usage.stages for time in (stage.work, stage.wake))):
+        decimal(seconds)
+    if measures.outcome not in OUTCOMES:
+        raise ValueError("the outcome is none")
+    counts = (measures.frames, measures.pixels, usage.stored_bytes, *(stage.frames for stage in usage.stages))
+    if not all(0 <= count < 10**18 for count in counts):
+        raise ValueError("a count is none")
+    if not _COST.fullmatch(bill.cost):
         raise ValueError("the cost is no decimal")
+    modes = (measures.modes.swapper, measures.modes.enhancer, measures.modes.upscaler)
+    words = (usage.tenant, usage.job, usage.accepted, usage.ended, usage.code, usage.priority, measures.media, *modes)
+    if not all(_WORD.fullmatch(word) for word in (*words, bill.prices, bill.currency)):
+        raise ValueError("a name is none")
     return usage
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from shared import records
 from shared.events.choices import Options
+from shared.events.codec import from_payload
 from shared.events.event import Event
-from shared.events.payloads import Failure, Job, ObjectRef, Payload, Rejection, Result, Size
+from shared.events.payloads import Clip, Failure, Job, ObjectRef, Payload, Rejection, Result, Size, Tracks
 from shared.jobs.records import JOB as JOB_FILE
 from shared.jobs.records import JobRecord, cancel
 from shared.serving.answers import Reply
@@ -50,8 +51,14 @@ def meter(tmp_path: Path) -> App:
     return app
 
 
-def accept(app: App, **options: Any) -> None:
-    job = Job(JOB, (PICTURE,), PICTURE, Options(**options), created="2026-11-30T23:59:59.000Z", priority="batch")
+def asked(media: str = "image", **options: Any) -> Job:
+    return Job(
+        JOB, (PICTURE,), PICTURE, Options(**options), created="2026-11-30T23:59:59.000Z", priority="batch", media=media
+    )
+
+
+def accept(app: App, media: str = "image", **options: Any) -> None:
+    job = asked(media, **options)
     app.store.put(keys.job("demo", JOB, JOB_FILE), records.dumps(records.write(JobRecord(job))))
 
 
@@ -59,6 +66,21 @@ def work(app: App, stage: str, name: str, started: float, finished: float, woke:
     reply = Reply(204, (), b"") if finished else None
     record = Record("someone", 0.0, started, finished, woke, device, reply)
     app.store.put(keys.work("demo", JOB, stage, name), record.encode())
+
+
+def part(app: App, payload: Clip | Tracks, stage: str, name: str, begun: float, **device: float) -> None:
+    """A finished piece of work on one part of a video; it took a second."""
+    reply = Reply(200, (("ce-type", f"dev.wakeswap.{stage}.completed.v1"),), json.dumps(from_payload(payload)).encode())
+    record = Record("someone", 0.0, ENDED_SECONDS + begun, ENDED_SECONDS + begun + 1, 0.0, device, reply)
+    app.store.put(keys.work("demo", JOB, stage, name * 32), record.encode())
+
+
+def clip(index: int, frames: int) -> Clip:
+    return Clip(JOB, asked("video"), PICTURE, index, PICTURE, frames)
+
+
+def tracks(index: int) -> Tracks:
+    return Tracks(JOB, asked("video"), PICTURE, index, PICTURE, PICTURE)
 
 
 def end(payload: Payload, stage: str = "publish", event_id: str = "e-9") -> Event:
@@ -92,8 +114,8 @@ def test_a_finished_job_has_one_record_of_all_that_was_done_for_it(meter: App) -
     assert measures["modes"] == {"swapper": "hyperswap", "boost": 512, "enhancer": "gfpgan", "upscaler": "x2"}
     assert measures["device"] == {"cpu": 0.75, "cuda": 0.1}
     assert found["stages"] == [
-        {"stage": "detect", "work": 1.5, "wake": 1.25, "device": {"cpu": 0.5}},
-        {"stage": "swap", "work": 1.0, "wake": 0.0, "device": {"cpu": 0.25, "cuda": 0.1}},
+        {"stage": "detect", "work": 1.5, "wake": 1.25, "device": {"cpu": 0.5}, "segment": None, "frames": 0},
+        {"stage": "swap", "work": 1.0, "wake": 0.0, "device": {"cpu": 0.25, "cuda": 0.1}, "segment": None, "frames": 0},
     ]
     assert found["stored_bytes"] == 1077
     weights = {"swapper": "2", "boost": "1.9", "enhancer": "1.3", "upscaler": "1.7"}
@@ -176,3 +198,66 @@ def test_a_price_file_that_cannot_work_keeps_the_stage_from_being_ready(tmp_path
     until(lambda: app.client.get("/health/readiness").get_json()["code"] == "setup_failed", 60)
     assert "device_seconds.cuda" in app.client.get("/health/readiness").get_json()["detail"]
     until(lambda: app.left == [3], 60)
+
+
+VIDEO = replace(RESULT, media="video", frames=100, frames_swapped=80, frames_without_face=20, seconds=4.0)
+
+
+def test_a_video_of_a_hundred_frames_costs_a_hundred_times_what_one_frame_does(meter: App) -> None:
+    accept(meter, "video")
+    for index, frames in enumerate((40, 40, 20)):
+        part(meter, tracks(index), "detect", f"{index}", -9 + index, cuda=frames / 100)
+        part(meter, clip(index, frames), "swap", f"{index}", -8 + index, cuda=frames / 200)
+    found = told(meter, end(VIDEO), end(VIDEO, event_id="once-more"), end(VIDEO))
+    measures, bill = found["measures"], found["bill"]
+    assert (measures["media"], measures["seconds"], measures["frames"]) == ("video", 4.0, 100)
+    assert (measures["pixels"], measures["device"]) == (2_000_000, {"cuda": 1.5})
+    frame = Fraction("0.015") * 2
+    assert (bill["frames"], Fraction(bill["frame"])) == (100, frame)
+    assert Fraction(bill["cost"]) == 100 * frame * Fraction("1.5") * Fraction("1.1")
+    parts = [(use["stage"], use["segment"], use["frames"], use["work"]) for use in found["stages"]]
+    assert sorted(parts) == [
+        *[("detect", index, 0, 1.0) for index in range(3)],
+        *[("swap", index, frames, 1.0) for index, frames in enumerate((40, 40, 20))],
+    ], "a piece of work for each event"
+
+
+def test_a_part_that_two_events_asked_for_is_billed_once(meter: App) -> None:
+    """And one that a stage has worked on in vain, or is at, not at all."""
+    accept(meter, "video")
+    part(meter, clip(0, 50), "swap", "a", -9, cuda=0.5)
+    part(meter, clip(0, 50), "swap", "b", -5, cuda=0.7)
+    part(meter, clip(1, 50), "swap", "c", -7, cuda=0.5)
+    work(meter, "swap", "d" * 32, ENDED_SECONDS - 3, 0, cuda=9.0)
+    found = told(meter, end(VIDEO))
+    assert found["measures"]["device"] == {"cuda": 1.0}
+    assert [use["segment"] for use in found["stages"]] == [0, 1]
+
+
+def test_a_rejected_video_is_billed_for_the_parts_that_were_done(meter: App) -> None:
+    accept(meter, "video")
+    part(meter, tracks(0), "detect", "a", -9, cuda=0.25)
+    part(meter, clip(0, 40), "swap", "b", -8, cuda=0.5)
+    part(meter, clip(1, 25), "swap", "c", -7, cuda=0.5)
+    part(meter, clip(2, 40), "swap", "d", +1, cuda=0.5)  # was begun when the end was out
+    found = told(meter, end(REJECTION, "detect"))
+    assert found["measures"]["frames"] == 65
+    assert (found["measures"]["pixels"], found["bill"]["weights"]) == (0, {})
+    assert Fraction(found["bill"]["cost"]) == Fraction("1.25") * 2 / 2, "device time as it is, and the half of it"
+
+
+def test_a_video_that_is_rejected_before_a_part_is_done_is_billed_for_the_look_at_it(meter: App) -> None:
+    accept(meter, "video")
+    work(meter, "moderate", "a" * 32, ENDED_SECONDS - 2, ENDED_SECONDS - 1, cuda=0.5)
+    found = told(meter, end(REJECTION, "moderate"))
+    assert (found["measures"]["frames"], found["bill"]["frames"], found["bill"]["cost"]) == (0, 1, "0.5")
+
+
+def test_a_failed_video_tells_what_was_done_and_the_price_file_what_it_costs(meter: App) -> None:
+    accept(meter, "video")
+    part(meter, clip(0, 40), "swap", "b", -8, cuda=0.5)
+    found = told(meter, end(FAILURE, "dead_letter"))
+    assert (found["measures"]["frames"], found["measures"]["device"]) == (40, {"cuda": 0.5})
+    assert (found["bill"]["cost"], found["bill"]["share"]) == ("0", "0")
+    after = told(meter, end(VIDEO))
+    assert (after["measures"]["outcome"], after["bill"]["frames"]) == ("completed", 100), "after a replay"

@@ -19,10 +19,12 @@ modes = st.builds(
 measures = st.builds(
     Measures,
     outcome=st.sampled_from(["completed", "rejected", "failed"]),
-    frames=st.just(1),
+    frames=st.one_of(st.just(1), st.integers(0, 1_000_000)),
     pixels=st.integers(0, 60_000_000),
     modes=modes,
     device=devices,
+    media=st.sampled_from(["image", "video"]),
+    seconds=st.integers(0, 10**9).map(lambda number: number / 1000),
 )
 
 

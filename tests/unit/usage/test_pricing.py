@@ -29,9 +29,13 @@ def named(table: str, name: str) -> Fraction:
     return Fraction(FILE[table].get(name or "none", FILE[table]["other"]))
 
 
+def device(job: Measures) -> Fraction:
+    return sum((Fraction(repr(s)) * named("device_seconds", where) for where, s in job.device.items()), Fraction(0))
+
+
 def exact(job: Measures) -> Fraction:
     """The formula of docs/usage.md, without any rounding."""
-    cost = sum((Fraction(repr(s)) * named("device_seconds", where) for where, s in job.device.items()), Fraction(0))
+    cost = device(job)
     if job.outcome == "completed":
         cost *= step("resolutions", job.pixels) * step("boosts", job.modes.boost)
         cost *= named("swappers", job.modes.swapper) * named("enhancers", job.modes.enhancer)
@@ -52,8 +56,20 @@ def test_a_cost_is_the_formula_rounded_once_to_a_billionth(job: Measures) -> Non
     shown = Fraction(bill.resolution) * Fraction(bill.share)
     for weight in bill.weights.values():
         shown *= Fraction(str(weight))
-    device = sum((Fraction(repr(s)) * named("device_seconds", p) for p, s in job.device.items()), Fraction(0))
-    assert half_up(shown * device, 9) == Fraction(bill.cost), "the record says what made its cost"
+    assert half_up(shown * device(job), 9) == Fraction(bill.cost), "the record says what made its cost"
+
+
+@given(support.measures)
+def test_a_frame_more_costs_what_each_of_the_others_does(job: Measures) -> None:
+    """Frames times the cost of one: the record says both, and as many frames more, at the same time each, as much."""
+    prices = pricing.read()
+    frames = max(job.frames, 1)
+    bill = prices.bill(job)
+    assert bill.frames == frames
+    assert abs(Fraction(bill.frame) * frames - device(job)) <= Fraction(frames, 2 * 10**12)
+    twice = Measures(**{**vars(job), "frames": 2 * frames, "device": {k: 2 * v for k, v in job.device.items()}})  # type: ignore[operator]
+    assert prices.bill(twice).frame == bill.frame
+    assert abs(Fraction(prices.bill(twice).cost) - 2 * Fraction(bill.cost)) <= Fraction(3, 2 * 10**9)
 
 
 @pytest.mark.parametrize(("pixels", "factor"), [(0, "1"), (921600, "1"), (921601, "1.25"), (10**9, "2.5")])
@@ -73,7 +89,10 @@ def test_halves_are_rounded_away_from_zero(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ('version = "2026-12"', "", "version is missing"),
-        ('version = "2026-12"', 'version = ""', "version is empty"),
+        ('version = "2026-12"', 'version = ""', "version is not letters and digits"),
+        ('version = "2026-12"', 'version = "=1+1"', "version is not letters and digits"),
+        ('version = "2026-12"', 'version = "Q4 2026"', "version is not letters and digits"),
+        ('currency = "EUR"', 'currency = "euro"', "currency is not three capital letters"),
         ('version = "2026-12"', 'versoin = "2026-12"', "versoin is not known"),
         ('cpu = "0.00004"', "cpu = 0.00004", "device_seconds.cpu is not a decimal in quotes"),
         ('cpu = "0.00004"', 'cpu = "-1"', "device_seconds.cpu"),
