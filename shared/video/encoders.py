@@ -1,0 +1,173 @@
+"""FFmpeg's encoders, opened for one video: speed, quality, colours, key frames, light.
+
+Knows PyAV, the facts and what is to be written.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from logging import getLogger
+
+import av
+from av.codec.context import Flags
+from av.video.codeccontext import VideoCodecContext
+
+from shared.video.choosing import LOSSLESS, Target
+from shared.video.facts import Facts
+from shared.video.faults import EncodeFailedError
+from shared.video.formats import layout
+from shared.video.light import Light
+from shared.video.quality import rate_factor
+
+log = getLogger(__name__)
+
+SOFTWARE = {"h264": "libx264", "h265": "libx265", "av1": "libsvtav1", "vp9": "libvpx-vp9", LOSSLESS: LOSSLESS}
+NVENC = {"h264": "h264_nvenc", "h265": "hevc_nvenc", "av1": "av1_nvenc"}
+NUMBERED = ("h264_nvenc",)
+"""Encoders that number H.264's parameter sets themselves, so that no others may stand beside them."""
+SPEEDS = ("fast", "even", "fine")
+_PRESETS = {
+    "libx264": ("veryfast", "medium", "slow"),
+    "libx265": ("superfast", "fast", "medium"),
+    "libsvtav1": ("9", "7", "5"),
+    "libvpx-vp9": ("6", "4", "2"),
+    "h264_nvenc": ("p3", "p5", "p7"),
+    "hevc_nvenc": ("p3", "p5", "p7"),
+    "av1_nvenc": ("p3", "p5", "p7"),
+}
+GAP = 2
+"""Most seconds between two key frames."""
+_RANGES = {False: 1, True: 2}
+"""FFmpeg's numbers of limited and full range."""
+_PROGRESSIVE, _INTERLACED = 1, (2, 3, 4, 5)
+"""FFmpeg's field orders: progressive; top or bottom first, coded and shown."""
+os.environ.setdefault("SVT_LOG", "1")
+"""SVT-AV1 writes to standard error by itself: errors only."""
+
+
+@dataclass(frozen=True)
+class Means:
+    """How an installation encodes."""
+
+    encoder: str = "software"
+    """`software` or `nvenc`."""
+    speed: str = "fast"
+    """One of `SPEEDS`."""
+    threads: int = 0
+    """Of an encoder; 0: as many as the machine has processors."""
+
+
+@dataclass(frozen=True)
+class Spec:
+    facts: Facts
+    target: Target
+    quality: int
+    """1..100."""
+    means: Means = field(default_factory=Means)
+    number: int = 0
+    """Of H.264's parameter sets."""
+    light: Light = field(default_factory=Light)
+    field_order: int = 0
+    """As FFmpeg numbers them."""
+
+
+def encoder(codec: str, means: Means) -> str:
+    """FFmpeg's name. Where NVENC is set but does not work here, the processor does its work, and the log says so."""
+    hardware = NVENC.get(codec, "") if means.encoder == "nvenc" else ""
+    return hardware if hardware and usable(hardware) else SOFTWARE[codec]
+
+
+@cache
+def usable(name: str) -> bool:
+    """Whether an NVENC encoder encodes one frame here: without a GPU it fails only then."""
+    try:
+        context = av.CodecContext.create(name, "w")
+        assert isinstance(context, VideoCodecContext)
+        context.width, context.height, context.pix_fmt = 256, 256, "yuv420p"
+        context.time_base, context.framerate = Fraction(1, 25), Fraction(25)
+        found = [*context.encode(av.VideoFrame(256, 256, "yuv420p")), *context.encode()]
+    except (av.error.FFmpegError, ValueError) as error:
+        log.warning("encoder not usable: %s (%s); videos are encoded by the processor", name, error)
+        return False
+    return bool(found)
+
+
+def configure(context: VideoCodecContext, name: str, spec: Spec) -> None:
+    """Set and open `context` of the encoder `name`. Raises EncodeFailedError."""
+    facts, target = spec.facts, spec.target
+    context.width, context.height = target.width, target.height
+    context.pix_fmt = _pixels(name, target.pixel_format)
+    context.time_base = Fraction(*facts.time_base)
+    context.framerate = rate(facts)
+    context.sample_aspect_ratio = Fraction(*facts.sample_aspect) if all(facts.sample_aspect) else None
+    paint(context, facts, target)
+    context.thread_count = spec.means.threads
+    context.flags |= Flags.global_header
+    if spec.field_order:
+        context.field_order = spec.field_order
+    if name == "libx264" and spec.field_order in _INTERLACED:
+        context.flags |= Flags.interlaced_dct | Flags.interlaced_me
+    context.options = options(name, spec)
+    try:
+        context.open()
+    except av.error.FFmpegError as error:
+        raise EncodeFailedError(f"The encoder {name} does not take this video.") from error
+
+
+def paint(context: VideoCodecContext, facts: Facts, target: Target) -> None:
+    """Say how numbers are colours. What was red, green and blue becomes BT.709 where it is written as luma."""
+    colour, turned = facts.colour, facts.colour.matrix == 0 and layout(target.pixel_format).kind == "yuv"
+    context.color_range = _RANGES[colour.full_range and not turned]
+    context.color_primaries = colour.primaries
+    context.color_trc = colour.transfer
+    context.colorspace = 1 if turned else colour.matrix
+
+
+def rate(facts: Facts) -> Fraction:
+    """Frames a second, as encoders plan with it."""
+    return Fraction(*facts.rate) if all(facts.rate) else Fraction(25)
+
+
+def options(name: str, spec: Spec) -> dict[str, str]:
+    """Of the encoder `name`."""
+    if name == LOSSLESS:
+        return {"level": "3", "slices": "4", "g": "1"}
+    preset = _PRESETS[name][SPEEDS.index(spec.means.speed)]
+    factor = str(rate_factor(name, spec.quality))
+    gap = str(max(1, round(rate(spec.facts) * GAP)))
+    match name:
+        case "libx264":
+            own = {"open-gop": "0", "sps-id": str(spec.number), **_only(spec.light.x26x(), "mastering-display", "cll")}
+            return {"preset": preset, "crf": factor, "g": gap, "forced-idr": "1", "x264-params": _joined(own)}
+        case "libx265":
+            own = {"open-gop": "0", "log-level": "none", **_only(spec.light.x26x(), "master-display", "max-cll")}
+            return {"preset": preset, "crf": factor, "g": gap, "forced-idr": "1", "x265-params": _joined(own)}
+        case "libsvtav1":
+            own = spec.light.av1()
+            return {"preset": preset, "crf": factor, "g": gap, "svtav1-params": _joined(own)}
+        case "libvpx-vp9":
+            hidden = {"auto-alt-ref": "0"} if spec.target.alpha else {}
+            good = {"deadline": "good", "cpu-used": preset, "row-mt": "1", "tile-columns": "2", **hidden}
+            return {"crf": factor, "b": "0", "g": gap, **good}
+        case _:
+            return {"preset": preset, "rc": "vbr", "cq": factor, "b": "0", "g": gap, "forced-idr": "1", "bf": "2"}
+
+
+def _pixels(name: str, pixel_format: str) -> str:
+    """The encoder's own arrangement of the same samples."""
+    if name in NVENC.values():
+        return {"yuv420p10le": "p010le"}.get(pixel_format, pixel_format)
+    if name == LOSSLESS:
+        return {"gbrp": "bgr0", "gbrap": "bgra"}.get(pixel_format, pixel_format)
+    return pixel_format
+
+
+def _only(found: dict[str, str], *names: str) -> dict[str, str]:
+    return {name: found[name] for name in names if name in found}
+
+
+def _joined(found: dict[str, str]) -> str:
+    return ":".join(f"{name}={value}" for name, value in found.items())

@@ -1,0 +1,80 @@
+"""Groups of pictures of a clip, as packets: what can be passed on without being encoded again.
+
+Nothing is decoded. Knows the packets and the parameter sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from shared.video import media, parameters
+from shared.video.light import av1_units
+from shared.video.units import split
+
+_KEY_H264, _KEYS_HEVC = 5, (19, 20)
+"""Pictures at which a decoder begins anew: IDR."""
+_FRAMES_AV1 = (3, 6)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The packets from one key frame to the next, in the order of decoding."""
+
+    packets: tuple[Packet[VideoStream], ...]
+
+    @property
+    def times(self) -> tuple[int, ...]:
+        """Ticks at which its frames are shown, in their order."""
+        return tuple(sorted(packet.pts for packet in self.packets if packet.pts is not None))
+
+
+def groups(path: Path) -> Iterator[Group]:
+    """Of a clip, in the order of decoding; one of them is in memory. Raises MediaCorruptError."""
+    found: list[Packet[VideoStream]] = []
+    with media.reading(path) as container:
+        for packet in media.packets(container, media.video(container)):
+            if packet.is_keyframe and found:
+                yield Group(tuple(found))
+                found = []
+            found.append(packet)
+    if found:
+        yield Group(tuple(found))
+
+
+def stands_alone(group: Group, codec: str) -> bool:
+    """Whether a decoder needs nothing but parameter sets for all of its frames, and shows them after those before.
+
+    `codec` is `h264`, `h265`, `av1` or `vp9`.
+    """
+    first = group.packets[0]
+    times = [packet.pts for packet in group.packets]
+    if first.pts is None or any(at is None or at < first.pts for at in times):
+        return False
+    try:
+        return _begins_anew(bytes(first), codec)
+    except (ValueError, IndexError):
+        return False
+
+
+def _begins_anew(packet: bytes, codec: str) -> bool:
+    match codec:
+        case "h264":
+            return any(unit[0] & 31 == _KEY_H264 for unit in split(packet))
+        case "h265":
+            return any(unit[0] >> 1 & 63 in _KEYS_HEVC for unit in split(packet))
+        case "av1":  # show_existing_frame 0, frame_type 0, show_frame 1 (5.9.2)
+            frames = [data for kind, data in av1_units(packet) if kind in _FRAMES_AV1]
+            return bool(frames) and frames[0][0] >> 4 == 1
+        case _:  # VP9: show_existing_frame 0, frame_type 0 (bitstream specification, 6.2)
+            return packet[0] & 0b1100 == 0
+
+
+def inband(group: Group, codec: str) -> parameters.Sets:
+    """H.264's parameter sets that stand among the pictures. Raises ValueError."""
+    packets = group.packets if codec == "h264" else ()
+    return parameters.h264(unit for packet in packets for unit in split(bytes(packet)))

@@ -1,0 +1,71 @@
+"""Files of packets: read without a decoder, and clips whose clock counts ticks.
+
+Whoever only moves packets opens no decoder, also not to look for what the container does not say: hostile pictures are
+decoded in the child process alone. Knows PyAV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+from av.container import InputContainer, OutputContainer
+from av.packet import Packet
+from av.stream import Stream
+from av.video.stream import VideoStream
+
+from shared.rejections import MediaCorruptError, UnsupportedMediaTypeError
+
+CLOCK = Fraction(1, 1000)
+"""What FFmpeg's Matroska writer says of every file. In a clip it stands for one tick of the video's own time base."""
+_DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,gif,apng,webp_pipe,webp"
+_CLOSED = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS, "codec_whitelist": "none"}
+FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska", "webm": "webm"}
+"""FFmpeg's name of the writer of each container."""
+
+
+def reading(path: Path) -> InputContainer:
+    """The packets of a file. Decoders stay closed, so that pixel format and colours may be unknown.
+
+    Raises UnsupportedMediaTypeError for another container, MediaCorruptError for one that cannot be read.
+    """
+    try:
+        return av.open(str(path), "r", container_options=dict(_CLOSED), metadata_errors="ignore")
+    except av.error.InvalidDataError as error:
+        raise MediaCorruptError("The container of the video cannot be read.") from error
+    except av.error.ArgumentError as error:
+        raise UnsupportedMediaTypeError("Not a container of video that is read here.") from error
+
+
+def packets(container: InputContainer, *streams: Stream, damage: bool = False) -> Iterator[Packet[Any]]:
+    """What the file holds, in its order. `damage`: whether the file is known to break off, which then ends it.
+
+    Raises MediaCorruptError.
+    """
+    try:
+        for packet in container.demux(*streams):
+            if packet.size:
+                yield packet
+    except av.error.FFmpegError as error:
+        if not damage:
+            raise MediaCorruptError("The video breaks off in the middle.") from error
+
+
+def writing(path: Path, name: str, options: dict[str, str]) -> OutputContainer:
+    """A file of the container `name` that says neither when nor by what it was made."""
+    return av.open(str(path), "w", format=name, container_options={"fflags": "bitexact", **options})
+
+
+def clip(path: Path) -> OutputContainer:
+    """Matroska whose timestamps are ticks."""
+    return writing(path, "matroska", {"avoid_negative_ts": "disabled"})
+
+
+def video(container: InputContainer, index: int = -1) -> VideoStream:
+    """The video stream of a clip, or number `index` of a container."""
+    found = container.streams.video[0] if index < 0 else container.streams[index]
+    assert isinstance(found, VideoStream)
+    return found

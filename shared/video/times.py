@@ -1,0 +1,16 @@
+"""Timestamps of packets. Knows the standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+
+def decode_times(times: Sequence[int]) -> list[int]:
+    """When each packet is decoded: strictly rising, never after it is shown; `times`: pts in the order of decoding.
+
+    They are the times of showing in their order, moved back by the least that will do. Ticks.
+    """
+    rising = list(accumulate(sorted(times), lambda before, at: max(at, before + 1)))
+    delay = max((at - shown for at, shown in zip(rising, times, strict=True)), default=0)
+    return [at - delay for at in rising]
