@@ -111,6 +111,7 @@ class FrontContext(Protocol):
     """How long a job has its slot when nobody works on it."""
     spread: float
     """Seconds over which batches that begin together are spread."""
+    video: VideoSettings
     log: logging.LoggerAdapter[logging.Logger]
     metrics: Metrics
     deadline: Deadline

@@ -72,6 +72,7 @@ JOBS = Dashboard(
             _counts("Requests over quota", "quota_refusals", "limit", "tenant_class"),
             _counts("Uploads that had to wait", "jobs_queued", "limit", "tenant_class"),
             _counts("Webhooks refused", "webhooks_refused"),
+            _counts("Segments of videos asked for again", "segments_asked_again", about="They stood still."),
         ),
         (
             Panel(

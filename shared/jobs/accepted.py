@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shared.events.payloads import Failure, Job, Rejection
+from shared.events.payloads import Failure, Job, Rejection, Segment
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Accepted:
     """
 
     tenant: str
-    payload: Job | Rejection | Failure
+    payload: Job | Segment | Rejection | Failure
     cause: str
     """What the event's id is made from: the same cause and outcome always give the same id."""
     by: str = ""

@@ -99,6 +99,7 @@ class DoorContext:
     grace_seconds: float
     slot_seconds: float
     spread: float
+    video: VideoSettings
     log: Log
     metrics: Metrics
     deadline: Deadline

@@ -107,6 +107,7 @@ class DoorReceiver:
             grace_seconds=self.store.upload_grace_seconds,
             slot_seconds=services.slot_seconds,
             spread=services.spread,
+            video=services.video,
             log=stage_log(services.stage.name),
             metrics=services.metrics,
             deadline=services.deadline(),

@@ -77,6 +77,9 @@ METRICS: dict[str, Metric] = {
             ("limit", "tenant_class"),
             "Uploads whose jobs had to wait, by the policy's limit.",
         ),
+        Metric(
+            "segments_asked_again", "counter", (), "Segments of videos that stood still, asked for again by the clock."
+        ),
         Metric("line_jobs", "gauge", ("priority",), "Jobs in the line for a slot when it was last looked at."),
         Metric("line_looked_timestamp_seconds", "gauge", (), "When that was: as jobs end, and every ten minutes."),
         Metric(

@@ -22,6 +22,7 @@ from shared.jobs import uploads
 from shared.jobs.accepted import Accepted
 from shared.storage.protocol import ObjectStore
 from shared.tenancy.directory import Directory, load
+from shared.video_settings import VideoSettings
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 TENANTS = json.dumps({"demo": {}, "acme": {}, "small": {"policy": {"max_bytes": 5000, "max_pixels": 10_000}}})
@@ -84,6 +85,7 @@ class World:
     grace_seconds: float = 60.0
     slot_seconds: float = 900.0
     spread: float = 0.0
+    video: VideoSettings = field(default_factory=VideoSettings)
     pauses: list[float] = field(default_factory=list)
     log: logging.LoggerAdapter[logging.Logger] = field(
         default_factory=lambda: logging.LoggerAdapter(logging.getLogger("test"))
