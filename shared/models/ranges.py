@@ -2,8 +2,8 @@
 
 Several threads fetch ranges and write them at their places; one sends what is written on to the disk, so that little
 is left to wait for at the end; the caller's thread hashes what is complete from the beginning, reading it back from
-the page cache. So memory is bounded by the pieces in flight, whatever the file's
-size, and the digest is known when the last range is.
+the page cache. So memory is bounded by the pieces in flight, whatever the file's size, and the digest is known when the
+last range is.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 
 from shared.errors import ObjectNotFoundError, PreconditionFailedError
 from shared.models.partial import RANGE, Partial
-from shared.models.receiving import CHUNK, HEAD, Received, Report
+from shared.models.receiving import HEAD, Received, Report
 from shared.storage.protocol import ObjectStore
 
-PIECE = 1 << 18
-"""Bytes hashed at once: read back into the processor's cache, not past it."""
+PIECE = 1 << 20
+"""Bytes hashed at once: still in the processor's cache, and few enough pieces that threads seldom wait for Python."""
+FIRST = 1 << 16
+"""Bytes of the first request, which tells the object's size before the others can start."""
 THREADS = 4
 """Requests at once: on loopback more gained nothing (libraries.md, section 11)."""
 
@@ -59,7 +61,7 @@ def _resumed(store: ObjectStore, key: str, part: Partial, report: Report) -> Rec
 def _begin(store: ObjectStore, key: str, part: Partial, longest: int) -> bytes:
     """The first piece tells the object's version and size, before room is made for the rest."""
     pieces: list[bytes] = []
-    info = store.read_range(key, 0, CHUNK, lambda _, data: pieces.append(data))
+    info = store.read_range(key, 0, FIRST, lambda _, data: pieces.append(data))
     first = b"".join(pieces)
     if 0 < longest < info.size:
         part.size = info.size

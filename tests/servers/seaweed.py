@@ -29,8 +29,10 @@ _LISTENERS = (
 class Seaweed:
     """`start()`, `kill()` (kill -9) and `stop()`; data survives in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, memory: str = "256MiB") -> None:
+        """`memory`: what its garbage collector keeps below; the nearer, the more of the processors it takes."""
         self.folder = folder
+        self._memory = memory
         self._ports = dict(zip(_LISTENERS, free_ports(len(_LISTENERS)), strict=True))
         self._program = Program(folder / "weed.log")
         self.kill, self.stop = self._program.kill, self._program.stop
@@ -59,7 +61,7 @@ class Seaweed:
         ]
         folders = [f"-dir={self.folder}", f"-s3.config={self.folder / 's3.json'}"]
         command = [weed, "mini", *folders, "-ip=127.0.0.1", "-ip.bind=127.0.0.1", *flags]
-        self._program.run(command, self._answers, env={**os.environ, "GOMEMLIMIT": "256MiB"})
+        self._program.run(command, self._answers, env={**os.environ, "GOMEMLIMIT": self._memory})
 
     def _answers(self) -> bool:
         """403 without a signature is an answer, which is all we ask."""

@@ -160,7 +160,7 @@ from shared.models.cache import ModelCache
 from shared.models.receiving import measure
 from shared.models.spec import FileSet, FileSpec
 from shared.storage.s3 import S3Store
-partial.RANGE, ranges.RANGE, ranges.CHUNK = 1 << 16, 1 << 16, 1 << 14
+partial.RANGE, ranges.RANGE, ranges.FIRST = 1 << 16, 1 << 16, 1 << 14
 root, size, sha256 = sys.argv[1:]
 file = FileSpec(part="model", name="model.bin", size=int(size), sha256=sha256)
 cache = ModelCache(Path(root), S3Store("bucket"))

@@ -29,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shared.storage.s3.FIRST_WAIT", 0.01)
     monkeypatch.setattr(partial, "RANGE", RANGE)
     monkeypatch.setattr(ranges, "RANGE", RANGE)
-    monkeypatch.setattr(ranges, "CHUNK", 30_000)
+    monkeypatch.setattr(ranges, "FIRST", 30_000)
 
 
 @pytest.fixture
