@@ -29,6 +29,26 @@ class UnsupportedMediaTypeError(RejectedError):
     title = "Not a supported picture format"
 
 
+class NoVideoStreamError(RejectedError):
+    code = "no_video_stream"
+    title = "The file holds no moving pictures"
+
+
+class VideoTooLargeError(RejectedError):
+    """`context`: `limit_bytes`."""
+
+    status = 413
+    code = "video_too_large"
+    title = "The video has too many bytes"
+
+
+class VideoTooLongError(RejectedError):
+    """`context`: `seconds` and `limit_seconds`, or `limit_frames`."""
+
+    code = "video_too_long"
+    title = "The video is too long"
+
+
 class AnimationUnsupportedError(RejectedError):
     status = 415
     code = "animation_unsupported"

@@ -9,6 +9,7 @@ with a power of 1/2.2. Every step but the cuts at the ends has an inverse. Knows
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
 import cv2
 import numpy as np
@@ -41,8 +42,7 @@ def shown(signal: NDArray[np.uint16], transfer: int) -> NDArray[np.uint8]:
     """Blue, green and red [h, w, 3] with white at 4095, as an ordinary picture, uint8."""
     light = np.asarray(cv2.transform(_light_table(transfer)[np.minimum(signal, _ENTRIES - 1)], _MATRIX))
     index = np.sqrt(np.clip(light / _peak(transfer), 0, 1)) * (_ENTRIES - 1)  # fine steps where it is dark
-    picture: NDArray[np.uint8] = _picture_table(transfer)[(index + 0.5).astype(np.uint16)]
-    return picture
+    return cast("NDArray[np.uint8]", _picture_table(transfer)[(index + 0.5).astype(np.uint16)])
 
 
 def signal(picture: NDArray[np.uint8], transfer: int) -> Reals:
@@ -69,12 +69,11 @@ def _light_table(transfer: int) -> Reals:
 def _encode(light: Reals, transfer: int) -> Reals:
     if transfer == PQ:
         power = (light * np.float32(_WHITE_PQ)) ** np.float32(_M1)
-        signal: Reals = ((_C1 + _C2 * power) / (1 + _C3 * power)) ** np.float32(_M2)
-        return signal
+        return cast("Reals", ((_C1 + _C2 * power) / (1 + _C3 * power)) ** np.float32(_M2))
     scene = light * np.float32(_WHITE_HLG)
     low = np.sqrt(3 * np.minimum(scene, 1 / 12))
     high = _A * np.log(12 * np.maximum(scene, 1 / 12) - np.float32(_B)) + np.float32(_C)
-    return np.where(scene <= 1 / 12, low, high)
+    return cast("Reals", np.where(scene <= 1 / 12, low, high).astype(np.float32, copy=False))
 
 
 @cache

@@ -1,0 +1,154 @@
+"""A video's frames one after the other, as planes: decoded, put into one format and size where a stream changes them.
+
+Animated GIF and PNG come as FFmpeg composes them, WebP as libwebp does. Runs in the limited process only.
+Knows PyAV, Pillow's reader for WebP and numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+import av
+import numpy as np
+from av.container import InputContainer
+from av.packet import Packet
+from av.video.frame import VideoFrame
+from av.video.reformatter import VideoReformatter
+from av.video.stream import VideoStream
+from PIL.WebPImagePlugin import WebPImageFile
+
+from shared.rejections import MediaCorruptError, UnsupportedMediaTypeError
+from shared.video import opening
+from shared.video.decoders import decoder
+from shared.video.formats import layout
+from shared.video.frame import Samples
+from shared.video.sniff import Kind, sniff
+from shared.video.source import Source
+from shared.video.walk import walked
+
+
+@dataclass(frozen=True)
+class Wanted:
+    pixel_format: str
+    """A planar one."""
+    width: int
+    height: int
+    alpha: bool
+    """Whether the file has an alpha that only some decoders give."""
+    threads: int
+    start: int | None
+    """Tick of the first frame that is wanted; None: the very first."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    planes: tuple[Samples, ...]
+    """Views into the decoder's memory, valid until the next one is asked for."""
+    pts: int
+    duration: int
+    key: bool
+    damaged: bool
+
+
+@dataclass
+class Damage:
+    """What was found when the frames are at their end."""
+
+    truncated: bool = False
+    lost: int = 0
+    """Packets of which no picture came."""
+
+
+def frames(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
+    """Every frame in the order of showing; `damage` is complete after the last.
+
+    Raises what `shared.video.probe` raises for a file that cannot be opened at all.
+    """
+    kind = sniff(source)
+    if kind is None:
+        raise UnsupportedMediaTypeError("This is a still picture.")
+    damage.truncated = not walked(kind.name, source).complete
+    found = _film(source, kind, wanted, damage) if kind.demuxer else _webp(source, wanted)
+    for frame in found:
+        if wanted.start is None or frame.pts >= wanted.start:
+            yield frame
+
+
+def _film(source: Source, kind: Kind, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
+    reformat = VideoReformatter()
+    with opening.opened(source, kind, damaged=damage.truncated) as container:
+        last = None
+        for frame, key, damaged in _decoded(container, wanted, damage):
+            planes = _planes(reformat, frame, wanted)
+            pts = frame.pts if frame.pts is not None else (0 if last is None else last + 1)
+            last = pts
+            yield Decoded(planes, pts, frame.duration or 0, key, damaged)
+
+
+def _decoded(container: InputContainer, wanted: Wanted, damage: Damage) -> Iterator[tuple[VideoFrame, bool, bool]]:
+    """Each with whether it is a key frame and whether it is damaged."""
+    stream = opening.pictures(container)
+    context = decoder(stream, alpha=wanted.alpha, threads=wanted.threads)
+    if wanted.start is not None:
+        container.seek(wanted.start, stream=stream, backward=True)
+    after_loss, going = False, True
+    keys: set[int | None] = set()  # not every decoder says so of its frames
+    packets = container.demux(stream)
+    while going:
+        packet = _next(packets, damage)
+        if packet is not None and packet.is_keyframe:
+            keys.add(packet.pts)
+        try:
+            made = context.decode(packet)
+            going = packet is not None
+        except av.error.InvalidDataError:  # the next call goes on behind it, also when it is the end
+            damage.lost += 1
+            after_loss, made = True, []
+        except av.error.EOFError:
+            return
+        for frame in made:
+            yield frame, frame.key_frame or frame.pts in keys, frame.is_corrupt or after_loss
+            after_loss = False
+
+
+def _next(packets: Iterator[Packet[VideoStream]], damage: Damage) -> Packet[VideoStream] | None:
+    """None at the end, of which FFmpeg makes an empty packet, and where the container breaks off."""
+    try:
+        packet = next(packets, None)
+    except av.error.FFmpegError:
+        damage.truncated = True
+        return None
+    return packet if packet is not None and packet.size else None
+
+
+def _planes(reformat: VideoReformatter, frame: VideoFrame, wanted: Wanted) -> tuple[Samples, ...]:
+    name, size = frame.format.name, (frame.width, frame.height)
+    if name.replace("yuvj", "yuv") != wanted.pixel_format or size != (wanted.width, wanted.height):
+        frame = reformat.reformat(frame, wanted.width, wanted.height, wanted.pixel_format)
+    form = layout(wanted.pixel_format)
+    kind: type[np.uint8] | type[np.uint16] = np.uint8 if form.bytes == 1 else np.uint16
+    views = []
+    for plane, (rows, columns) in zip(frame.planes, form.shapes(wanted.width, wanted.height), strict=True):
+        samples = np.frombuffer(memoryview(plane), kind, rows * plane.line_size // form.bytes)
+        views.append(samples.reshape(rows, -1)[:, :columns])
+    return tuple(views)
+
+
+def _webp(source: Source, wanted: Wanted) -> Iterator[Decoded]:
+    """Composed by libwebp. Raises MediaCorruptError where a picture cannot be; none after it could be right."""
+    image = WebPImageFile(cast("BinaryIO", source))
+    mode = "RGBA" if layout(wanted.pixel_format).alpha else "RGB"
+    at = 0
+    try:
+        for number in range(image.n_frames):
+            image.seek(number)
+            image.load()
+            pixels = np.asarray(image.convert(mode))
+            order = (1, 2, 0, 3)[: pixels.shape[2]]
+            duration = int(image.info["duration"])
+            yield Decoded(tuple(pixels[..., plane] for plane in order), at, duration, number == 0, damaged=False)
+            at += duration
+    except (OSError, EOFError, ValueError) as error:
+        raise MediaCorruptError("A picture of the animation cannot be decoded.") from error
