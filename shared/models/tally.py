@@ -10,9 +10,12 @@ import json
 from contextlib import suppress
 from logging import getLogger
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from shared.models.progress import Progress, Step, silent
-from shared.models.residents import Meter
+
+if TYPE_CHECKING:
+    from shared.models.residents import Meter
 
 log = getLogger(__name__)
 
