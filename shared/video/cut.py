@@ -161,8 +161,8 @@ class _Clip:
         self._out: OutputContainer = media.clip(path)
         self._stream = self._out.add_stream_from_template(stream, opaque=True)
         self._stream.time_base = media.CLOCK
-        if "alpha_mode" in stream.metadata:  # where the second, hidden picture is said to be transparency
-            self._stream.metadata["alpha_mode"] = stream.metadata["alpha_mode"]
+        if media.transparent(stream):
+            self._stream.codec_context.pix_fmt = "yuva420p"  # which makes the writer say so too
 
     def take(self, packet: Packet[VideoStream], number: int) -> None:
         packet.stream = self._stream

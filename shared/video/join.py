@@ -126,8 +126,6 @@ def _pictures(
         context.codec_tag = "hvc1"
     if not same and facts.rotation:
         stream.set_display_rotation(facts.rotation)
-    if choice.alpha:
-        stream.metadata["alpha_mode"] = "1"
     stream.time_base = Fraction(*facts.time_base)
     return stream
 

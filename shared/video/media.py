@@ -69,3 +69,8 @@ def video(container: InputContainer, index: int = -1) -> VideoStream:
     found = container.streams.video[0] if index < 0 else container.streams[index]
     assert isinstance(found, VideoStream)
     return found
+
+
+def transparent(stream: VideoStream) -> bool:
+    """Whether the container says that there is a second, hidden picture, which is transparency."""
+    return any(name.lower() == "alpha_mode" and text == "1" for name, text in stream.metadata.items())

@@ -51,8 +51,6 @@ class Sink:
         if front is not None:
             self._stream.codec_context.extradata = front
         self._stream.time_base = media.CLOCK
-        if self._spec.target.alpha:
-            self._stream.metadata["alpha_mode"] = "1"
         self._out.start_encoding()
 
     def encode(self, picture: av.VideoFrame) -> None:
