@@ -113,6 +113,9 @@ class ServingSettings:
     """Name of the Service; Knative sets it."""
     sink: str = _env("K_SINK", _web_url, "")
     """Where a stage publishes events outside of a reply; a SinkBinding sets it. Empty: replies only."""
+    event: Path = _env("K_EVENT_PATH", Path, Path("/etc/jobsink-event"))  # noqa: RUF009 - a Path is immutable
+    """Where the event of a process that works on one alone lies, as JSON: a file, or a folder with the file `event`.
+    JobSink mounts it and says where (docs/video.md)."""
     concurrency: int = _env("WAKESWAP_CONCURRENCY", _whole(1, 1000), 1)
     """Events worked on at once by one process (threads); equals the Service's containerConcurrency."""
     timeout_seconds: int = _env("WAKESWAP_TIMEOUT_SECONDS", _whole(1, 86400), 290)

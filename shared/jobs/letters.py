@@ -19,6 +19,7 @@ from shared.storage import keys
 from shared.storage.protocol import ObjectStore
 from shared.tenancy.directory import Directory
 
+DETAIL = "The stage could not finish its work; the event is kept and can be replayed."
 _CODE = re.compile(r'"code"\s*:\s*"([a-z][a-z0-9_]{0,63})"')
 _STAGE = re.compile(r"[a-z][a-z0-9-]{0,62}")
 
@@ -45,7 +46,7 @@ def failure(event: Event, tenants: Directory) -> Failure | None:
         job=event.job,
         stage=_stage(str(event.extensions.get("knativeerrordest", ""))),
         code=_fault(event) or (f"http_{code}" if code.isdecimal() else "undeliverable"),
-        detail="The stage could not finish its work; the event is kept and can be replayed.",
+        detail=DETAIL,
         dead_letter=event.id,
     )
 

@@ -78,6 +78,20 @@ def create(
     return app
 
 
+def alone(name: str, package: str, settings: Settings) -> Services:
+    """The parts of a stage, set up, for a process that serves nobody. Raises ConfigError, and what the setup does."""
+    tracer = tracing.open_tracer(settings.traces, settings.serving.service or name)
+    with tracer.starting():
+        with inside("import"):
+            loaded = stage.load(name, package)
+        services = _services(loaded, settings, PrometheusMetrics(), tracer)
+        _check_sinks([services])
+        if setup := _setup(services):
+            patiently(setup, settings.models.gpu_wait_seconds, services.lifecycle.waits)()
+    services.lifecycle.ready()
+    return services
+
+
 def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics, tracer: Tracer) -> Services:
     serving, store = settings.serving, open_store(settings.store.url)
     tenants = settings.tenants
