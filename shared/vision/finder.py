@@ -100,7 +100,7 @@ class _Search:
         faces: list[FoundFace] = []
         rejected: list[Detection] = []
         for detection, landmarks in zip(detections, meshes, strict=True):
-            face = _face(detection, landmarks)
+            face = fitting(detection, landmarks)
             fits = face is not None and side(detection.box) >= MEASURABLE
             faces += [face] if face is not None and fits else []
             rejected += [] if fits else [detection]
@@ -126,7 +126,8 @@ def side(box: Floats) -> float:
     return float(min(box[2] - box[0], box[3] - box[1]))
 
 
-def _face(detection: Detection, landmarks: Landmarks) -> FoundFace | None:
+def fitting(detection: Detection, landmarks: Landmarks) -> FoundFace | None:
+    """The face, if the mesh is sure of one and looks like one."""
     if landmarks.score <= _FLAG:
         return None
     limit = _MISFIT_TURNED if abs(pose_of(landmarks.mesh).roll) > _UPSIDE_DOWN else _MISFIT

@@ -132,6 +132,10 @@ class Landmarker(Adapter, Protocol):
         """One mesh per five-point set, in the same order."""
         ...
 
+    def follow(self, image: Image, meshes: Sequence[Floats]) -> list[Landmarks]:
+        """Faces that have moved a little since their meshes [468, 3] were found: one pass each, in the same order."""
+        ...
+
 
 class Refiner(Adapter, Protocol):
     def refine(self, image: Image, faces: Sequence[FoundFace]) -> list[SparseLandmarks]:

@@ -38,6 +38,10 @@ class FaceMesh:
         """
         return [self._refine(image, region_from_points(five), passes) for five in points]
 
+    def follow(self, image: Image, meshes: Sequence[Floats]) -> list[Landmarks]:
+        """The crop that `locate` would make for its next pass: so a face at rest keeps its mesh."""
+        return [self._measure(image, region_from_mesh(mesh)) for mesh in meshes]
+
     def _refine(self, image: Image, region: Region, passes: int) -> Landmarks:
         found = self._measure(image, region)
         for _ in range(passes - 1):

@@ -1,0 +1,150 @@
+"""From what was observed to tracks: gaps bridged, meshes smoothed, ends faded, nobody chosen yet.
+
+Knows trails, smoothing and the tracks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared.imaging.geometry import Doubles, similarity
+from shared.vision.canonical import canonical
+from shared.vision.geometry import five_points
+from shared.vision.protocols import Floats
+from shared.vision.tracking.persons import persons_of
+from shared.vision.tracking.pursuit import middle, size_of
+from shared.vision.tracking.smoothing import average, smooth
+from shared.vision.tracking.tracker import Followed
+from shared.vision.tracking.tracks import NOBODY, Tracks
+from shared.vision.tracking.trail import Trail
+
+FADE = 3
+"""Frames in which a face that appears or goes is faded; at cuts and at the clip's ends, where it goes on, none."""
+_SHORTEST = 3
+_SURE = 0.7
+"""A face of fewer frames than the first, with a lower score than the second, is taken for none."""
+_BESIDE = 0.6
+"""Of its size: a face that is found again so near to where it was lost has not been away."""
+
+
+class _Rows(NamedTuple):
+    """As in Tracks."""
+
+    frame: NDArray[np.int32]
+    track: NDArray[np.int16]
+    meshes: Floats
+    points: Floats
+    boxes: Floats
+    scores: Floats
+    strengths: Floats
+
+
+_NONE = _Rows(
+    np.empty(0, np.int32),
+    np.empty(0, np.int16),
+    *(np.empty((0, *shape), np.float32) for shape in ((468, 3), (5, 2), (4,), (), ())),
+)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Everybody who is in a clip."""
+
+    tracks: Tracks
+    """`sources` are all NOBODY."""
+    vectors: tuple[Floats | None, ...]
+    """[512] for each track, raw: the sum of those of its good frames."""
+
+
+def finish(followed: Followed, gap: int, fade: int = FADE) -> Cast:
+    """`gap`: as in `Pace`."""
+    trails = [trail for trail in followed.trails if _is_face(trail)]
+    _join(trails, followed.cuts, gap)
+    rows = _Rows(*map(np.concatenate, zip(_NONE, *(_rows(t, k, fade) for k, t in enumerate(trails)), strict=True)))
+    order = np.lexsort((rows.track, rows.frame))
+    tracks = Tracks(
+        pts=np.array(followed.pts, np.int64),
+        cuts=np.array(followed.cuts, np.int32),
+        persons=np.array(persons_of(trails, followed.cuts), np.int16),
+        sources=np.full(len(trails), NOBODY, np.int16),
+        **{name: values[order] for name, values in rows._asdict().items()},
+    )
+    return Cast(tracks, tuple(np.sum(t.vectors, axis=0) if t.vectors else None for t in trails))
+
+
+def _is_face(trail: Trail) -> bool:
+    seen = sum(mesh is not None for mesh in trail.meshes)
+    return seen >= _SHORTEST or max(trail.scores) >= _SURE or trail.joined_before or trail.joined_after
+
+
+def _join(trails: Sequence[Trail], cuts: Sequence[int], gap: int) -> None:
+    """Trails that are one face, lost and found again at once: neither end is faded."""
+    for before in trails:
+        for after in trails:
+            near = 0 <= after.first - before.stop <= gap
+            if not near or any(before.stop <= cut <= after.first for cut in cuts):
+                continue
+            last, first = before.meshes[-1], after.meshes[0]
+            assert last is not None and first is not None  # noqa: PT018 - trails are trimmed
+            if float(np.linalg.norm(middle(last) - middle(first))) < _BESIDE * size_of(last):
+                before.joined_after = after.joined_before = True
+
+
+def _rows(trail: Trail, track: int, fade: int) -> _Rows:
+    """The frames in which it is to be seen."""
+    meshes, boxes = smooth(_bridged(trail.meshes), trail.ways), _bridged(trail.boxes)
+    seen = np.array([mesh is not None or not trail.hidden[i] for i, mesh in enumerate(trail.meshes)])
+    frames = np.arange(trail.first, trail.stop)[seen]
+    return _Rows(
+        frames.astype(np.int32),
+        np.full(len(frames), track, np.int16),
+        meshes[seen],
+        _points(trail, meshes)[seen],
+        boxes[seen],
+        np.array(trail.scores, np.float32)[seen],
+        _strengths(trail, fade)[seen],
+    )
+
+
+def _bridged(values: Sequence[Floats | None]) -> Floats:
+    """[frames, ...]: missing ones on the straight line between their neighbours."""
+    known = [index for index, value in enumerate(values) if value is not None]
+    result = np.stack([value for value in values if value is not None])[np.searchsorted(known, np.arange(len(values)))]
+    for left, right in pairwise(known):
+        for index in range(left + 1, right):
+            share = np.float32((index - left) / (right - left))
+            result[index] = result[left] + share * (result[right] - result[left])
+    return result
+
+
+def _strengths(trail: Trail, fade: int) -> Floats:
+    """[frames]: rising from the first, falling to the last; above 0 in each."""
+    index = np.arange(len(trail.meshes))
+    rise = np.inf if trail.joined_before else (index + 1) / (fade + 1)
+    fall = np.inf if trail.joined_after else (len(index) - index) / (fade + 1)
+    t = np.minimum(np.minimum(rise, fall), 1) * np.ones(len(index))
+    return np.asarray(t * t * (3 - 2 * t), np.float32)
+
+
+def _points(trail: Trail, meshes: Floats) -> Floats:
+    """[frames, 5, 2]: the mesh's five points, moved by what a refiner said of the frames it was asked about."""
+    points = np.full((len(meshes), 5, 2), np.nan, np.float32)
+    if not trail.offsets:
+        return points
+    at = np.array([frame - trail.first for frame, _ in trail.offsets], np.float64)
+    offsets = np.stack([offset for _, offset in trail.offsets]).astype(np.float64)
+    offsets = average(offsets, 1.0) if len(offsets) > 2 else offsets
+    frames = np.arange(len(meshes))
+    flat = np.stack([np.interp(frames, at, column) for column in offsets.reshape(len(at), -1).T], 1)
+    face = five_points(canonical().mean)
+    for index, mesh in enumerate(meshes):
+        five = five_points(mesh)
+        turn: Doubles = similarity(face, five)[:, :2]
+        points[index] = five + flat[index].reshape(5, 2) @ turn.T
+    return points
