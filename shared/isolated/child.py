@@ -1,7 +1,7 @@
 """The helper process: one thread that waits, and for every picture a fork of it that is held to its limits.
 
 It is started with nothing of its parent's environment, loads the readers once, and ends when its parent does. A fork
-gets the picture's bytes in a file, writes planes into another and one line about them into a pipe; the helper adds a
+gets the picture's bytes in a file, writes planes into another and lines about them into a socket; the helper adds a
 line on how the fork ended. Whatever hostile bytes do to a fork is gone with it, and so is every process that it has
 started, on Linux. Knows processes and pipes; what a fork does is handed in.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 from shared.errors import JsonValue
 from shared.isolated.wire import FILES, MAX_MESSAGE, Task
 
-Run = Callable[[Task, int, int], JsonValue]
-"""A task, the picture's file and the planes' file; the answer is a JSON object."""
+Run = Callable[[Task, int, int, int], JsonValue]
+"""A task, the picture's file, the planes' file and the socket to who asked; the answer is a JSON object."""
 _FAULT = 70
 """Exit code of a fork that met what is a bug of ours (sysexits' EX_SOFTWARE)."""
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
@@ -89,7 +89,7 @@ def _work(run: Run, message: bytes, source: int, planes: int, line: int) -> None
         _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)  # no fork outlives the helper
     code = _FAULT
     try:
-        answer = run(Task(**json.loads(message)), source, planes)
+        answer = run(Task(**json.loads(message)), source, planes, line)
         os.write(line, json.dumps(answer).encode() + b"\n")
         code = 0
     finally:
@@ -97,7 +97,7 @@ def _work(run: Run, message: bytes, source: int, planes: int, line: int) -> None
 
 
 def _reap(running: dict[int, int]) -> None:
-    """Say of every fork that ended how it did, and let go of its pipe: that is the end of the answer."""
+    """Say of every fork that ended how it did, and let go of its socket: that is the end of the answer."""
     with contextlib.suppress(ChildProcessError):  # none is left
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             pid, status = found

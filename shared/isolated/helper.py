@@ -1,7 +1,7 @@
-"""The parent's side of the helper process: started on first need, asked for one picture at a time, replaced when gone.
+"""The parent's side of the helper process: started on first need, asked for one file at a time, replaced when gone.
 
 It is spawned, never forked: this process has threads. What it gets is its command line, one socket and no environment
-of ours. Safe in several threads. Knows processes, pipes and the error tree; nothing of pictures but limits and errors.
+of ours. Safe in several threads. Knows processes, sockets and the error tree; nothing of pictures but limits.
 """
 
 from __future__ import annotations
@@ -9,29 +9,26 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from logging import getLogger
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, TypeVar, cast
 
-from shared import rejections
-from shared.errors import JsonValue, RejectedError, TransientError, WakeswapError
+from shared.errors import JsonValue, TransientError
 from shared.imaging.probe import Limits
 from shared.isolated import limits as caps
+from shared.isolated.talk import GoneError, Talk, judged
 from shared.isolated.wire import Task, write_all
-from shared.rejections import MediaCorruptError
 
 log = getLogger(__name__)
+T = TypeVar("T")
 
 _BOOT = """
 import importlib, json, sys
@@ -44,26 +41,8 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All that is taken over from our environment: where some installations keep Python's own library."""
-_LINE = 65_536
-"""Bytes of the answer that are read."""
 _LATE = 10.0
-"""Seconds after a fork's own end in which the helper must have said so."""
-_ERRORS: Mapping[str, type[RejectedError]] = {
-    kind.code: kind
-    for kind in (
-        rejections.MediaEmptyError,
-        rejections.MediaTruncatedError,
-        rejections.MediaCorruptError,
-        rejections.UnsupportedMediaTypeError,
-        rejections.AnimationUnsupportedError,
-        rejections.ImageTooLargeError,
-        rejections.ImageTooSmallError,
-    )
-}
-
-
-class _GoneError(Exception):
-    """The helper itself has ended or hangs, which is no fault of the picture's."""
+"""Seconds after a fork's own end in which the helper must have said so, and in which the helper itself ends."""
 
 
 class Helper:
@@ -82,21 +61,42 @@ class Helper:
         Raises what `shared.imaging.probe.probe` raises; MediaCorruptError with `context["reason"]` `crash`, `memory`
         or `time` for a picture that no decoder gets through within its limits; TransientError when there is no helper.
         """
-        for _ in range(2):
-            control, process = self._started()
+        task, seconds = Task(self._name, limits.max_pixels, limits.max_side, limits.min_side), _wall(data, limits)
+
+        def once() -> tuple[Mapping[str, JsonValue], BinaryIO]:
             with ExitStack() as undo:
-                source, planes = undo.enter_context(_scratch()), undo.enter_context(_scratch())
-                write_all(source.fileno(), data)
-                try:
-                    found = _read(self._said(control, limits, (source.fileno(), planes.fileno()), _wall(data, limits)))
-                except _GoneError:
-                    log.warning("the decoder's process is gone")
-                    self._drop(process)
-                    continue
+                source, planes = undo.enter_context(scratch("picture")), undo.enter_context(scratch("planes"))
+                write_all(source.fileno(), data)  # anew each time: a fork may write to it
+                found = self._answer(task, source.fileno(), planes.fileno(), seconds)
                 undo.pop_all()
                 source.close()
                 return found, planes
-        raise TransientError("This picture cannot be read now.")
+
+        return _twice(once)
+
+    def ask_of(self, task: Task, source: int, seconds: float) -> Mapping[str, JsonValue]:
+        """What a task found that has one answer and writes nothing, in at most so many seconds; raises as `ask`.
+
+        `source`: a file that was opened for reading only.
+        """
+        return _twice(lambda: self._answer(task, source, source, seconds))
+
+    def _answer(self, task: Task, source: int, planes: int, seconds: float) -> Mapping[str, JsonValue]:
+        with self.talk(task, source, planes) as talk:
+            return judged(talk.all(seconds + _LATE))
+
+    @contextmanager
+    def talk(self, task: Task, source: int, planes: int) -> Iterator[Talk]:
+        """Begin a task on two files, which the caller keeps open meanwhile. Raises GoneError, also in its body."""
+        control, process = self._started()
+        try:
+            ours, life = self._begun(control, task, (source, planes))
+            with ours, life:
+                yield Talk(ours, life)
+        except GoneError:
+            log.warning("the decoder's process is gone")
+            self._drop(process)
+            raise
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -125,20 +125,24 @@ class Helper:
             process.kill()
             process.wait()
 
-    def _said(self, control: socket.socket, limits: Limits, files: tuple[int, int], seconds: float) -> bytes:
-        task = Task(self._name, limits.max_pixels, limits.max_side, limits.min_side)
-        ours, theirs = os.pipe()
-        with ExitStack() as undo:
-            undo.callback(os.close, ours)
-            try:
-                with self._lock:
-                    socket.send_fds(control, [json.dumps(asdict(task)).encode()], [*files, theirs])
-                    life = undo.enter_context(control.dup())  # another thread may close ours meanwhile
-            except OSError as error:
-                raise _GoneError from error
-            finally:
-                os.close(theirs)
-            return _until_closed(ours, life, seconds)
+    def _begun(self, control: socket.socket, task: Task, files: tuple[int, int]) -> tuple[socket.socket, socket.socket]:
+        """Our end of the socket to the fork, and one that ends with the helper."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs, self._lock:
+                socket.send_fds(control, [json.dumps(asdict(task)).encode()], [*files, theirs.fileno()])
+                return ours, control.dup()  # another thread may close the helper's meanwhile
+        except OSError as error:
+            ours.close()
+            raise GoneError from error
+
+
+def _twice(once: Callable[[], T]) -> T:
+    """The second time with another process. Raises TransientError."""
+    for _ in range(2):
+        with suppress(GoneError):
+            return once()
+    raise TransientError("This file cannot be read now.")
 
 
 def _spawned(tasks: str, name: str, control: socket.socket) -> subprocess.Popen[bytes]:
@@ -155,66 +159,12 @@ def _spawned(tasks: str, name: str, control: socket.socket) -> subprocess.Popen[
     )
 
 
-def _scratch() -> BinaryIO:
-    """A file without a name, in memory where the system has such: nothing is left of it, however this ends."""
+def scratch(name: str) -> BinaryIO:
+    """A file without a place, in memory where the system has such: nothing is left of it, however this ends."""
     if hasattr(os, "memfd_create"):
-        return cast("BinaryIO", open(os.memfd_create("picture"), "r+b", buffering=0))
+        return cast("BinaryIO", open(os.memfd_create(name), "r+b", buffering=0))
     return cast("BinaryIO", tempfile.TemporaryFile(buffering=0))
 
 
 def _wall(data: bytes, limits: Limits) -> float:
-    most = caps.for_header(len(data)).wall + caps.for_pixels(len(data), limits.max_pixels).wall
-    return most + _LATE
-
-
-def _until_closed(pipe: int, life: socket.socket, seconds: float) -> bytes:
-    """What comes through the pipe. Raises _GoneError when the helper's socket ends first, or the time does."""
-    ends, found, waiting = time.monotonic() + seconds, b"", select.poll()
-    waiting.register(pipe, select.POLLIN)
-    waiting.register(life, 0)  # tells its end all the same
-    while len(found) < _LINE:
-        left = ends - time.monotonic()
-        ready = {fd for fd, _ in waiting.poll(left * 1000)} if left > 0 else set()
-        if pipe not in ready:
-            raise _GoneError
-        block = os.read(pipe, _LINE)
-        if not block:
-            break
-        found += block
-    return found
-
-
-def _read(said: bytes) -> Mapping[str, JsonValue]:
-    """The fork's own line, if it came to that, and the helper's on how it ended."""
-    lines = [_object(line) for line in said.splitlines()]
-    ended = lines[-1].get("ended") if lines else None
-    if not isinstance(ended, int):
-        raise _GoneError
-    if ended == -signal.SIGKILL:
-        raise TransientError("This machine lacks the memory to read the picture.")
-    if ended < 0:
-        reason = "time" if -ended in (signal.SIGALRM, signal.SIGXCPU) else "crash"
-        log.warning("a decoder was ended by its picture", extra={"reason": reason, "signal": -ended})
-        raise _beyond(reason)
-    if ended > 0 or len(lines) < 2:
-        raise WakeswapError("The decoder has a bug.")
-    found = lines[0]
-    if found.get("memory"):
-        raise _beyond("memory")
-    if "error" in found:
-        context = found.get("context")
-        kind = _ERRORS.get(str(found["error"]), MediaCorruptError)
-        raise kind(str(found.get("detail", "")), context=context if isinstance(context, dict) else {})
-    return found
-
-
-def _object(line: bytes) -> dict[str, JsonValue]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _beyond(reason: str) -> MediaCorruptError:
-    return MediaCorruptError("No decoder gets through this file within its limits.", context={"reason": reason})
+    return caps.for_header(len(data)).wall + caps.for_pixels(len(data), limits.max_pixels).wall

@@ -16,6 +16,10 @@ _SLACK = 256 * _MB
 """For the library's threads and tables."""
 _PER_PIXEL = 40
 """Bytes of address space. A 16-bit TIFF takes the most: 8 as read, 12 while it is scaled, 11 as it leaves."""
+_VIDEO_SLACK = 768 * _MB
+"""As above; FFmpeg's threads take 8 MB of address space each, and their arenas more."""
+_FIRST_FRAME, _IN_FLIGHT, _WIDEST = 60, 32, 8
+"""Bytes a pixel while a first frame is decoded in one thread; frames in a decoder; bytes of a pixel of 16 bits."""
 _WALL = 4.0
 """Seconds on the clock for a second of CPU, on a machine that is busy with other things."""
 _PATIENCE = 20.0
@@ -45,6 +49,26 @@ def for_header(size: int) -> Caps:
 def for_pixels(size: int, pixels: int) -> Caps:
     """For decoding a file of `size` bytes to so many pixels (HEIC takes 0.035 s of CPU for a million)."""
     return Caps(3 * size + _SLACK + _PER_PIXEL * pixels, 10 + pixels // 2_000_000, 4 * pixels)
+
+
+def for_facts(size: int, pixels: int) -> Caps:
+    """For reading a video of `size` bytes to its end and decoding its first frame, of at most so many pixels."""
+    return Caps(_VIDEO_SLACK + _FIRST_FRAME * pixels, 20 + size // 20_000_000, 0)
+
+
+def for_frames(size: int, pixels: int, frames: int) -> Caps:
+    """For decoding so many frames of so many pixels; `size`: bytes of the file, where it must be in memory, else 0.
+
+    A decoder holds up to 16 frames to which others refer, one for each thread and some that wait to be shown. The
+    slowest that we met took 0.1 s of CPU for a frame of 8 million pixels.
+    """
+    seconds = frames * (0.05 + pixels / 8_000_000)
+    return Caps(_VIDEO_SLACK + 2 * size + _IN_FLIGHT * _WIDEST * pixels, 20 + int(seconds), 0)
+
+
+def patience(pixels: int) -> float:
+    """Seconds on the clock for the next frame."""
+    return 2 * _PATIENCE + pixels / 1_000_000
 
 
 def confine(caps: Caps, used: int) -> None:

@@ -39,7 +39,7 @@ def load(name: str) -> None:
     _few_threads()
 
 
-def run(task: Task, source: int, planes: int) -> JsonValue:
+def run(task: Task, source: int, planes: int, _: int) -> JsonValue:
     """The answer, a JSON object: what was found, or the error of our tree. Confines this process before it reads."""
     data = read_all(source)
     limits = Limits(task.max_pixels, task.max_side, task.min_side)

@@ -1,18 +1,23 @@
 """What the two sides of the helper's socket agree on: the message, the files that go with it, and how they are filled.
 
-Knows the standard library only.
+Knows the standard library and the JSON type.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shared.errors import JsonValue
 
 HEADERS, PIXELS = "headers", "pixels"
-"""Tasks: what a file says of itself, and its planes."""
+"""Tasks: what a picture says of itself, and its planes."""
+FACTS, FRAMES = "facts", "frames"
+"""Tasks: what a video is, and its frames."""
 FILES = 3
-"""File descriptors that go with a message: the picture, its planes, the pipe for the answer."""
-MAX_MESSAGE = 1024
+"""File descriptors that go with a message: the picture or video, its planes, the socket for the answer."""
+MAX_MESSAGE = 4096
 _BLOCK = 2**24
 
 
@@ -24,6 +29,8 @@ class Task:
     max_pixels: int
     max_side: int
     min_side: int
+    words: Mapping[str, JsonValue] = field(default_factory=dict)
+    """What only this task needs to know."""
 
 
 def write_all(file: int, data: bytes) -> None:

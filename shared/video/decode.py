@@ -133,7 +133,7 @@ def _planes(reformat: VideoReformatter, frame: VideoFrame, wanted: Wanted) -> tu
     for plane, (rows, columns) in zip(frame.planes, form.shapes(wanted.width, wanted.height), strict=True):
         samples = np.frombuffer(memoryview(plane), kind, rows * plane.line_size // form.bytes)
         views.append(samples.reshape(rows, -1)[:, :columns])
-    return tuple(views)
+    return cast("tuple[Samples, ...]", tuple(views))
 
 
 def _webp(source: Source, wanted: Wanted) -> Iterator[Decoded]:

@@ -20,7 +20,7 @@ def load(name: str) -> None:
     """Nothing to load."""
 
 
-def run(task: Task, source: int, planes: int) -> JsonValue:
+def run(task: Task, source: int, planes: int, line: int) -> JsonValue:
     act, _, argument = read_all(source).decode().partition(" ")
     confine(CAPS, address_space())
     facts: dict[str, JsonValue] = {}
