@@ -19,7 +19,7 @@ from av.container import InputContainer, OutputContainer
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from shared.video import encoders, media, sound
+from shared.video import encoders, media
 from shared.video.beside import Beside, Transcode, language
 from shared.video.choosing import Target
 from shared.video.facts import Facts
@@ -47,6 +47,8 @@ def join(
     transcode: Transcode = sound.transcode,
 ) -> tuple[str, ...]:
     """Write `out` of the pictures of `clips`, one for each part, and of what the source `target` has beside them.
+
+    `transcode` encodes sound anew that the container does not take: `shared.isolated.sound` for bytes from outside.
 
     Gives warnings: `audio_reencoded`, `audio_dropped`, `subtitles_dropped`, `attachment_dropped`, `cover_dropped`,
     `video_track_dropped`. Raises EncodeFailedError for clips that do not hold what their parts say, MediaCorruptError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import av
 from av.container import InputContainer, OutputContainer
@@ -23,6 +23,12 @@ CLOCK = Fraction(1, 1000)
 """What FFmpeg's Matroska writer says of every file. In a clip it stands for one tick of the video's own time base."""
 _DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,gif,apng,webp_pipe,webp"
 _CLOSED = {"protocol_whitelist": "file", "format_whitelist": _DEMUXERS, "codec_whitelist": "none"}
+SOUNDS = (
+    "aac,mp3,mp3float,mp2,mp2float,ac3,eac3,dca,truehd,alac,flac,opus,libopus,vorbis,wmav2,amrnb,amrwb,adpcm_ima_wav,"
+    "adpcm_ms,pcm_s16le,pcm_s16be,pcm_s24le,pcm_s24be,pcm_s32le,pcm_s32be,pcm_f32le,pcm_f32be,pcm_f64le,pcm_u8,pcm_s8,"
+    "pcm_mulaw,pcm_alaw"
+)
+"""FFmpeg's names of the decoders that sound is given to."""
 FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska", "webm": "webm"}
 """FFmpeg's name of the writer of each container."""
 
@@ -54,12 +60,23 @@ def packets(container: InputContainer, *streams: Stream, damage: bool = False) -
             raise MediaCorruptError("The video breaks off in the middle.") from error
 
 
-def writing(path: Path, name: str, options: dict[str, str]) -> OutputContainer:
+def sounding(source: Path | BinaryIO) -> InputContainer:
+    """A file whose sound is decoded. No other file is opened for it. Raises FFmpeg's own errors."""
+    held = str(source) if isinstance(source, Path) else source
+    return av.open(held, "r", container_options={**_CLOSED, "codec_whitelist": SOUNDS}, metadata_errors="ignore")
+
+
+def writing(path: Path | BinaryIO, name: str, options: dict[str, str]) -> OutputContainer:
     """A file of the container `name` that says neither when nor by what it was made."""
-    return av.open(str(path), "w", format=name, container_options={"fflags": "bitexact", **options})
+    return av.open(
+        str(path) if isinstance(path, Path) else path,
+        "w",
+        format=name,
+        container_options={"fflags": "bitexact", **options},
+    )
 
 
-def clip(path: Path) -> OutputContainer:
+def clip(path: Path | BinaryIO) -> OutputContainer:
     """Matroska whose timestamps are ticks."""
     return writing(path, "matroska", {"avoid_negative_ts": "disabled"})
 

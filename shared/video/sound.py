@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 import av
 import numpy as np
@@ -18,6 +18,7 @@ from av.audio.stream import AudioStream
 from av.container import InputContainer
 
 from shared.rejections import MediaCorruptError
+from shared.video import media
 
 _MP4 = ("aac", "mp3", "mp2", "ac3", "eac3", "alac", "flac", "opus")
 _PCM = "pcm_"
@@ -50,17 +51,14 @@ def encoder(container: str) -> str:
     return "libopus" if container == "webm" else "aac"
 
 
-def transcode(path: Path, index: int, name: str, out: Path) -> None:
+def transcode(source: Path | BinaryIO, index: int, name: str, out: Path | BinaryIO) -> None:
     """The track number `index` of a video, encoded by `name` into a file of its own whose clock counts samples.
 
     A sample at second t of the video is tick `LEAD` + t * `RATE` of it. Where sound is missing for a while, there is
     silence. Raises MediaCorruptError for sound that cannot be decoded.
     """
     try:
-        with (
-            av.open(str(path), "r", container_options={"protocol_whitelist": "file"}, metadata_errors="ignore") as held,
-            av.open(str(out), "w", format="matroska", container_options={"avoid_negative_ts": "disabled"}) as written,
-        ):
+        with media.sounding(source) as held, media.clip(out) as written:
             track = held.streams[index]
             assert isinstance(track, AudioStream)
             layout = _LAYOUTS.get(track.codec_context.channels, "stereo")
@@ -126,9 +124,7 @@ def _silence(like: AudioFrame, samples: int) -> AudioFrame:
     channels = like.layout.nb_channels
     kind, rest = _TYPES[like.format.name.rstrip("p")]
     shape = (channels, count) if like.format.is_planar else (1, channels * count)
-    silent = AudioFrame.from_ndarray(
-        np.full(shape, rest, kind), like.format.name, like.layout.name
-    )
+    silent = AudioFrame.from_ndarray(np.full(shape, rest, kind), like.format.name, like.layout.name)
     silent.sample_rate = like.sample_rate
     return silent
 
