@@ -44,7 +44,7 @@ def join(
     out: Path,
     choice: Target,
     *,
-    transcode: Transcode = sound.transcode,
+    transcode: Transcode,
 ) -> tuple[str, ...]:
     """Write `out` of the pictures of `clips`, one for each part, and of what the source `target` has beside them.
 
