@@ -7,7 +7,8 @@ touched, so the cost depends on the face, never on the frame (engine.md section 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import replace
+from typing import NamedTuple, cast
 
 import cv2
 import numpy as np
@@ -24,6 +25,7 @@ from shared.vision.swapper.region import Box, crop_face
 from shared.vision.swapper.relight import Paint, Surface, relight
 from shared.vision.swapper.reshape import reshape
 from shared.vision.swapper.source import TEXTURE_SIZES, MeshIdentity, prepare_source
+from shared.vision.swapper.steady import steady
 from shared.vision.swapper.uv import uv_grid
 from shared.vision.swapper.visibility import facing
 
@@ -69,7 +71,10 @@ class MeshSwapper:
         options: SwapOptions,
         maskers: Sequence[Masker] = (),  # noqa: ARG002 - it finds occluders itself
     ) -> None:
-        """Identities as made by `prepare`. A face outside the frame, or a sliver of one, changes nothing."""
+        """Identities as made by `prepare`. A face outside the frame, or a sliver of one, changes nothing.
+
+        Of a face with a memory and no strength only the light is remembered.
+        """
         for target in targets:
             _swap_one(frame, target, options)
 
@@ -86,33 +91,52 @@ class MeshSwapper:
 
 def _swap_one(frame: Image, target: Target, options: SwapOptions) -> None:
     box = Box.around(target.mesh, frame.shape)
-    if min(box.width, box.height) < _SMALLEST or target.strength <= 0:
+    if min(box.width, box.height) < _SMALLEST or (target.strength <= 0 and target.memory is None):
         return
     region, local = crop_face(frame, target.mesh, box)
     ratio = min(1.0, _WORK / max(box.width, box.height))
-    if ratio == 1.0:
-        region[:] = _paint(region, local, target, options)
+    work, mesh = (region, local) if ratio == 1.0 else (reduce(region, ratio), local * np.float32(ratio))
+    surface, identity = _look(work, mesh, target)
+    if target.strength <= 0:
         return
-    work = reduce(region, ratio)
-    painted = _paint(work, local * np.float32(ratio), target, options)
-    _add_difference(region, painted, work)
+    painted = _paint(work, surface, identity, _as_strong(options, target.strength))
+    if ratio == 1.0:
+        region[:] = painted
+    else:
+        _add_difference(region, painted, work)
 
 
-def _paint(work: Image, mesh: Floats, target: Target, options: SwapOptions) -> Image:
-    """The region with the face replaced, as a new picture."""
-    identity = cast(MeshIdentity, target.identity)
-    height, width = work.shape[:2]
+class _Wish(NamedTuple):
+    options: SwapOptions
+    strength: float
+
+
+def _as_strong(options: SwapOptions, strength: float) -> _Wish:
+    """A face that fades also takes its own shape again."""
+    return _Wish(options if strength == 1 else replace(options, shape=options.shape * strength), strength)
+
+
+def _look(work: Image, mesh: Floats, target: Target) -> tuple[Surface, MeshIdentity]:
+    """What the target is like, in a video as its track's memory has it, and what is painted onto it."""
     front = facing(mesh)
-    paint = relight(identity, Surface(analyse(work, mesh, front), mesh, front), options)
-    shape = options.shape * target.strength
-    moved = reshape(mesh, identity.mesh, shape) if shape else mesh
-    uv, shift = draw(moved, width, height, mesh if shape else None)
+    analysis, identity = analyse(work, mesh, front), cast(MeshIdentity, target.identity)
+    if target.memory is not None:
+        analysis, identity = steady(target.memory, analysis, identity, max(work.shape[:2]))
+    return Surface(analysis, mesh, front), identity
+
+
+def _paint(work: Image, surface: Surface, identity: MeshIdentity, wish: _Wish) -> Image:
+    """The region with the face replaced, as a new picture."""
+    height, width = work.shape[:2]
+    mesh, options = surface.mesh, wish.options
+    paint = relight(identity, surface, options)
+    moved = reshape(mesh, identity.mesh, options.shape) if options.shape else mesh
+    uv, shift = draw(moved, width, height, mesh if options.shape else None)
     under = work if shift is None else sample(work, shift.x, shift.y, cv2.INTER_CUBIC)
     x = uv.u * np.float32(identity.size) - np.float32(0.5)
     y = uv.v * np.float32(identity.size) - np.float32(0.5)
     colour = _with_grain(sample(paint.colour, x, y), under, sample(paint.plain, x, y), max(width, height))
-    opacity = blur(_opacity_at(paint, x, y) * uv.covered, max(0.6, width / 300))
-    opacity = opacity * np.float32(target.strength)
+    opacity = blur(_opacity_at(paint, x, y) * uv.covered, max(0.6, width / 300)) * np.float32(wish.strength)
     return cast(Image, cv2.blendLinear(colour, under, opacity, 1 - opacity))
 
 
