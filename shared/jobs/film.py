@@ -21,6 +21,7 @@ from shared.events.payloads import Clip, Face, ObjectRef
 from shared.jobs.records import JSON
 from shared.storage import keys
 from shared.storage.protocol import ObjectStore
+from shared.storage.scoped import TenantStore
 from shared.video.plan import Plan
 
 SPLIT, ASSEMBLE = "split", "assemble"
@@ -60,6 +61,13 @@ class _Claim:
 def open_plan(data: bytes) -> Plan:
     """Raises ValueError."""
     return records.read(Plan, records.loads(data))
+
+
+def kept_plan(storage: TenantStore) -> Plan | None:
+    """The plan that an earlier delivery has left behind, its clips all stored; None where there is none to be read."""
+    with suppress(ObjectNotFoundError, ValueError):
+        return open_plan(storage.read(keys.job(storage.tenant, storage.job, SPLIT, PLAN))[0])
+    return None
 
 
 def closed_plan(plan: Plan) -> bytes:

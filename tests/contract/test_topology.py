@@ -132,6 +132,34 @@ def test_enhance_is_woken_and_reached_only_by_jobs_that_ask_for_it() -> None:
     assert hears({"type": "dev.wakeswap.enhance.completed.v1", **asked})
 
 
+def test_a_video_goes_by_split_and_its_segments_by_assemble() -> None:
+    way = [
+        ("intake", "video", {"moderate"}),
+        ("moderate", "video", {"split"}),
+        ("split", "segment", {"detect"}),
+        ("detect", "segment", {"swap"}),
+        ("swap", "segment", {"assemble"}),
+        ("assemble", "segment", {"detect"}),
+        ("assemble", "video", {"publish"}),
+        ("intake", "segment", {"detect"}),
+    ]
+    for stage, media, expected in way:
+        said = {"type": f"dev.wakeswap.{stage}.completed.v1", "source": f"/wakeswap/{stage}", "media": media}
+        assert hears(said) == dict.fromkeys(expected, "/"), said
+        image = {**said, "media": "image"}
+        assert not hears(image).keys() & {"split", "assemble"} or stage in ("split", "assemble"), image
+
+
+def test_only_a_video_wakes_split_and_assemble() -> None:
+    for stage, wake in (("intake", "ahead"), ("moderate", "after-moderation")):
+        said = {"type": f"dev.wakeswap.{stage}.completed.v1", "wake": wake}
+        woken = {name for name, path in hears({**said, "media": "image"}).items() if path == "/wake"}
+        of_video = {name for name, path in hears({**said, "media": "video"}).items() if path == "/wake"}
+        first = {"split"} if stage == "intake" else {"detect"}  # whose own turn it is at the other
+        assert of_video == woken | {"assemble"} | first
+    assert hears({"type": "dev.wakeswap.intake.completed.v1", "media": "segment"}) == {"detect": "/"}
+
+
 def test_a_tenant_chooses_when_its_jobs_wake_the_stages_to_come() -> None:
     accepted, moderated = ({"type": f"dev.wakeswap.{stage}.completed.v1"} for stage in ("intake", "moderate"))
     first, second, asked = hears(accepted), hears(moderated), {"enhance": "true"}

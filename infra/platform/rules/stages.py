@@ -9,7 +9,7 @@ from infra.platform.rules.registry import rule
 from infra.platform.stack import Stack, listing, mapping, name_of, spec_of
 
 EVENT_KEYS = "WAKESWAP_EVENT_KEYS"
-PUBLISHERS = frozenset({"intake", "dead-letter"})
+PUBLISHERS = frozenset({"intake", "split", "assemble", "dead-letter"})
 """Stages that publish outside of a reply, and so need K_SINK."""
 _SECRET = re.compile(r"(SECRET|TOKEN|PASSWORD|_KEYS?$|ACCESS_KEY)")
 _NO_SECRET = frozenset({"WAKESWAP_JWT_PUBLIC_KEY"})
