@@ -87,10 +87,15 @@ def _index(path: Path, facts: Facts) -> tuple[array[int], list[_Group]]:
             if packet.is_keyframe:
                 keys.append(len(times))
             times.append(at)
-            shown.append(facts.start <= at < facts.end and not packet.is_discard)
+            shown.append(facts.start <= at < facts.end and not packet.is_discard and not hidden(facts.codec, packet))
     if not any(shown):
         raise MediaCorruptError("The video has no picture that is shown.")
     return times, _groups(times, shown, keys)
+
+
+def hidden(codec: str, packet: Packet[VideoStream]) -> bool:
+    """Whether a picture only helps others: VP8 says so in bit 4 of its first byte (RFC 6386, 9.1)."""
+    return codec == "vp8" and not memoryview(packet)[0] & 0x10
 
 
 def _groups(times: array[int], shown: bytearray, keys: list[int]) -> list[_Group]:

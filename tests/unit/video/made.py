@@ -33,6 +33,8 @@ class Recipe:
     rotation: int = 0
     keys: int = 8
     """Frames from key frame to key frame."""
+    scenes: tuple[int, ...] = ()
+    """Numbers of further key frames."""
     audio: tuple[str, ...] = ()
     """Encoders, one for each track."""
     languages: tuple[str, ...] = ()
@@ -112,7 +114,8 @@ def _frames(recipe: Recipe) -> Iterator[av.VideoFrame]:
     for number, at in enumerate(recipe.ticks):
         frame = av.VideoFrame.from_ndarray(picture(number, recipe.size), format="rgb24").reformat(format=recipe.pixels)
         frame.pts, frame.time_base = at, recipe.time_base
-        frame.pict_type = av.video.frame.PictureType.I if number % recipe.keys == 0 else av.video.frame.PictureType.NONE
+        key = number % recipe.keys == 0 or number in recipe.scenes
+        frame.pict_type = av.video.frame.PictureType.I if key else av.video.frame.PictureType.NONE
         yield frame
 
 
