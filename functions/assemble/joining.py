@@ -70,6 +70,7 @@ class Joining:
 
     def _written(self, clips: list[Path], out: Path, choice: Target) -> tuple[str, ...]:
         """What could not be kept of what lies beside the pictures."""
+        from shared.isolated import sound
         from shared.video.animation import animate
         from shared.video.choosing import ANIMATIONS
         from shared.video.join import join
@@ -80,4 +81,4 @@ class Joining:
         target = out.with_name("target")
         self.ctx.storage.fetch(request.target, target)
         self.ctx.deadline.check()
-        return join(target, clips, plan, out, choice)
+        return join(target, clips, plan, out, choice, transcode=sound.transcode)

@@ -109,8 +109,11 @@ class Film:
         done = self.done()
         if len(done) == len(plan.parts):
             return None if self._claim(clip.index, cause) else []
-        if self._is_claimed(cause):  # it found clips gone, and a crash came before they were asked for
+        claimed = self._claimant()
+        if claimed == cause:  # it found clips gone, and a crash came before they were asked for
             return [index for index in range(len(plan.parts)) if index not in done]
+        if claimed:  # all were asked for, and some are again
+            return []
         return [one for one in follow(plan, clip.index, self._first(plan)) if one not in done]
 
     def _note(self, plan: Plan, clip: Clip) -> None:
@@ -163,11 +166,11 @@ class Film:
             return False
         return True
 
-    def _is_claimed(self, cause: str) -> bool:
-        """Whether the event was about to join the video."""
+    def _claimant(self) -> str:
+        """The event that was about to join the video; empty where none was."""
         with suppress(ObjectNotFoundError):
-            return self._claimed()[0].cause == cause
-        return False
+            return self._claimed()[0].cause
+        return ""
 
     def lose(self, indices: Iterable[int]) -> None:
         """These segments have no clips any more: none of them is done, and the event of the last one joins instead.
