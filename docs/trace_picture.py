@@ -2,7 +2,7 @@
 
     python docs/trace_picture.py                      the picture of docs/trace.jsonl
     python docs/trace_picture.py spans.jsonl          the same of the job in a file of WAKESWAP_TRACE_FILE, whose
-                                                      spans are kept as docs/trace.jsonl
+                                                      spans are kept as docs/trace.jsonl (`make trace` makes one)
 
 Reads the SDK's JSON of spans; knows their names in shared/serving and nothing else.
 """
@@ -26,6 +26,7 @@ LEFT, RIGHT, TOP, BOTTOM = 118, 64, 66, 40
 WIDTH = 1000
 LANE, BAR, THIN = 52, 16, 9
 COLD = "cold start"
+TITLE = "One job from the notification of an upload to the webhook"
 INK, MUTED, LINE = "#1f2328", "#59636e", "#d1d9e0"
 COLOURS = {COLD: "#d4a72c", "stage": "#0969da", "step": "#8c959f", "work": "#54aeff", "webhook": "#1a7f37"}
 LEGEND = ((COLD, "cold start"), ("stage", "a stage, a request"), ("work", "its work"), ("webhook", "webhook"),
@@ -102,9 +103,9 @@ def picture(spans: Iterable[dict[str, Any]]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         'font-family="ui-sans-serif, system-ui, sans-serif" font-size="12">',
-        "<title>One job's trace, from the request to the webhook</title>",
+        f"<title>{TITLE}</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(LEFT, 22, "One job from the request to the webhook, every function asleep before it", INK, size=15),
+        _text(LEFT, 22, f"{TITLE}, every function asleep before it", INK, size=15),
         *_legend(),
         *_axis(ends, scale, height),
         *(part for lane in lanes for part in _lane(lane, rows[lane])),

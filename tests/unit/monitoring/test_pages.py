@@ -21,7 +21,10 @@ def test_the_picture_is_drawn_from_the_spans_beside_it() -> None:
     spans = [json.loads(line) for line in trace_picture.SPANS.read_text().splitlines()]
     assert trace_picture.picture(spans) == trace_picture.PICTURE.read_text(), "run: python docs/trace_picture.py"
     services = {span["resource"]["attributes"]["service.name"] for span in spans if span["name"] == "cold start"}
-    assert services == {"intake", "moderate", "detect", "swap", "publish", "notify", "meter"}
+    assert services == {"intake", "moderate", "detect", "swap", "enhance", "publish", "notify", "meter"}
+    (first,) = (span for span in spans if span["kind"] == "SpanKind.SERVER")
+    assert first["name"] == "POST /events/s3", "it begins with the notification of an upload"
+    assert {"webhook", "enhance", "notify", "meter"} <= {span["name"] for span in spans}
     assert len({span["context"]["trace_id"] for span in spans}) == 1
 
 
