@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 REQUIREMENTS := requirements.txt shared/requirements.txt infra/image/requirements.txt $(wildcard functions/*/requirements.txt) model-warmup/requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run up models check check-manifests fix test pins fuzz docs clean
+.PHONY: help run up models check check-manifests fix test pins trace fuzz docs clean
 
 help: ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ pins: $(VENV)/.installed ## settle anew what is in an image, after a requirement
 	$(BIN)/python -m infra.image.pins infra/image/requirements.txt infra/image/pins.txt
 	$(BIN)/python -m infra.image.pins --alone infra/image/requirements-gpu.txt infra/image/pins-gpu.txt
 	$(BIN)/python -m infra.image.pins infra/image/tools.txt infra/image/tools-pins.txt
+
+trace: models $(VENV)/.tests-installed ## run one job through every stage and draw docs/trace.svg from its spans
+	@$(BIN)/python -m tests.local.trace_job
 
 fuzz: $(VENV)/.tests-installed ## 10,000 mutated requests and events against real processes: no server error, no hang, no growth
 	@$(BIN)/python -m tests.fuzz
