@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from shared.context import Context
-from shared.events.payloads import Faces
+from shared.events.payloads import Faces, Tracks
 from shared.imaging.probe import Limits
 from shared.isolated.decode import decode
 from shared.vision.measured import Measured
@@ -20,20 +20,25 @@ identities, textures of the embedded swapper, take 5 MB."""
 
 @dataclass(frozen=True)
 class Identities:
-    event: Faces
+    event: Faces | Tracks
     sources: Measured
     """As many faces as the job has sources; the event's one source face where an older detect measured no other."""
     swapper: Swapper
     ctx: Context
 
-    def of_targets(self) -> list[Identity]:
+    def of_targets(self, event: Faces) -> list[Identity]:
         """One for each target face: that of its own source, or the one that all sources show together."""
-        event = self.event
         if event.assigned:
-            single = {index: self._made((index,)) for index in sorted(set(event.assigned))}
+            single = {index: self.of_source(index) for index in sorted(set(event.assigned))}
             return [single[index] for index in event.assigned]
-        everyone = tuple(range(len(self.sources)))
-        return [self._made(everyone)] * len(event.target_faces)
+        return [self.of_all()] * len(event.target_faces)
+
+    def of_all(self) -> Identity:
+        """The one that all sources show together."""
+        return self._made(tuple(range(len(self.sources))))
+
+    def of_source(self, index: int) -> Identity:
+        return self._made((index,))
 
     def _made(self, indices: tuple[int, ...]) -> Identity:
         tenant = self.ctx.tenant
