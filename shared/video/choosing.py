@@ -84,8 +84,8 @@ def _pixels(source: Layout, codec: str, alpha: bool) -> tuple[str, tuple[str, ..
     if source.kind == "gray" and codec in ("h264", "h265"):
         return _named("gray", depth), reduced
     sampling = _sampling(source)
-    if codec == "av1" and sampling != "420":
-        return _named("yuv420p", depth), (*reduced, *(("chroma_reduced",) if source.kind != "gray" else ()))
+    if source.kind == "gbr" or (codec == "av1" and sampling != "420"):  # few players know luma and whole colours
+        return _named("yuv420p", depth), (*reduced, "chroma_reduced")
     return _named(f"yuv{sampling}p", depth), reduced
 
 

@@ -42,8 +42,8 @@ GAP = 2
 """Most seconds between two key frames."""
 _RANGES = {False: 1, True: 2}
 """FFmpeg's numbers of limited and full range."""
-_PROGRESSIVE, _INTERLACED = 1, (2, 3, 4, 5)
-"""FFmpeg's field orders: progressive; top or bottom first, coded and shown."""
+FIELDS = {2: "tff", 3: "bff", 4: "bff", 5: "tff"}
+"""FFmpeg's field orders as x264 and its filters name the field that is shown first: AV_FIELD_TT, BB, TB and BT."""
 os.environ.setdefault("SVT_LOG", "1")
 """SVT-AV1 writes to standard error by itself: errors only."""
 
@@ -108,7 +108,7 @@ def configure(context: VideoCodecContext, name: str, spec: Spec) -> None:
     context.flags |= Flags.global_header
     if spec.field_order:
         context.field_order = spec.field_order
-    if name == "libx264" and spec.field_order in _INTERLACED:
+    if name == "libx264" and spec.field_order in FIELDS:
         context.flags |= Flags.interlaced_dct | Flags.interlaced_me
     context.options = options(name, spec)
     try:
@@ -140,7 +140,9 @@ def options(name: str, spec: Spec) -> dict[str, str]:
     gap = str(max(1, round(rate(spec.facts) * GAP)))
     match name:
         case "libx264":
-            own = {"open-gop": "0", "sps-id": str(spec.number), **_only(spec.light.x26x(), "mastering-display", "cll")}
+            fields = {FIELDS[spec.field_order]: "1"} if spec.field_order in FIELDS else {}
+            light = _only(spec.light.x26x(), "mastering-display", "cll")
+            own = {"open-gop": "0", "sps-id": str(spec.number), **fields, **light}
             return {"preset": preset, "crf": factor, "g": gap, "forced-idr": "1", "x264-params": _joined(own)}
         case "libx265":
             own = {"open-gop": "0", "log-level": "none", **_only(spec.light.x26x(), "master-display", "max-cll")}

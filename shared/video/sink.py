@@ -21,10 +21,6 @@ from shared.video.faults import EncodeFailedError
 from shared.video.groups import Group
 from shared.video.passing import Passing
 
-_TFF = (2, 4)
-"""FFmpeg's field orders with the top field shown first."""
-_INTERLACED = (2, 3, 4, 5)
-
 
 class Sink:
     """Raises EncodeFailedError."""
@@ -40,7 +36,7 @@ class Sink:
         encoders.configure(stream.codec_context, name, spec)
         self._own = stream.codec_context.extradata or b""
         self._begin()
-        self._fields = _Fields(spec) if spec.field_order in _INTERLACED and name == "libx264" else None
+        self._fields = _Fields(spec) if spec.field_order in encoders.FIELDS and name == "libx264" else None
         self._key = 0
         self.frames = 0
         """Written."""
@@ -110,7 +106,7 @@ class _Fields:
         source = self._graph.add_buffer(
             width=target.width, height=target.height, format=av.VideoFormat(target.pixel_format), time_base=self._base
         )
-        marker = self._graph.add("setfield", "tff" if spec.field_order in _TFF else "bff")
+        marker = self._graph.add("setfield", encoders.FIELDS[spec.field_order])
         sink = self._graph.add("buffersink")
         source.link_to(marker)
         marker.link_to(sink)
