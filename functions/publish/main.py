@@ -1,12 +1,13 @@
-"""Look at the finished picture, encode it in the asked format, store it, make its link: Media -> Result."""
+"""Look at the finished picture, encode it in the asked format, store it, make its link: Media | Video -> Result."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from functions.publish import video
 from shared.context import Context, SetupContext
-from shared.events.payloads import Face, Media, Result, Size
+from shared.events.payloads import Face, Media, Result, Size, Video
 from shared.imaging import raw
 from shared.imaging.codec import Picture, encode, output_format
 from shared.imaging.reduce import reduce
@@ -19,7 +20,9 @@ def setup(ctx: SetupContext) -> None:
     looking.warm(ctx)
 
 
-def handle(event: Media, ctx: Context) -> Result:
+def handle(event: Media | Video, ctx: Context) -> Result:
+    if isinstance(event, Video):
+        return video.publish(event, ctx)
     options, target = event.request.options, event.request.target
     pixels, alpha = raw.unpack(ctx.storage.load(event.pixels))
     made = Extent(pixels.shape[1], pixels.shape[0])

@@ -16,7 +16,7 @@ from shared.errors import JsonValue
 from shared.imaging import shown
 from shared.imaging.codec import Picture
 from shared.jobs import decisions, holds
-from shared.jobs.decisions import APPROVED, NSFW, PASS, REJECT, REVIEW, WORDS, Decision
+from shared.jobs.decisions import APPROVED, BLUR, NSFW, PASS, REJECT, REVIEW, WORDS, Decision
 from shared.jobs.holds import ReviewNeededError
 from shared.rejections import ContentRefusedError
 from shared.tenancy import words
@@ -36,8 +36,10 @@ def warm(ctx: SetupContext) -> None:
 class Inspection:
     """Of one event's pictures."""
 
-    def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
+    def __init__(self, ctx: Context, *, video: bool = False, part: str = "") -> None:
+        """`video`: of a job about one. No video is blurred, what would be is refused; and of the frames that are looked
+        at under one name, the worst goes on record. `part`: which of several events of one stage this is."""
+        self._ctx, self._video, self._part = ctx, video, part
         self._made: list[Decision] = []
 
     def look(self, picture: str, image: Picture) -> None:
@@ -55,16 +57,23 @@ class Inspection:
                 touched += lines
                 which |= found
             self._ctx.deadline.check()
-        self._made.append(self._nsfw(picture, score))
+        self._note(self._nsfw(picture, score))
         if self._ctx.tenant.policy.banned_words:
-            self._made.append(self._words(picture, touched, which, image.pixels))
+            self._note(self._words(picture, touched, which, image.pixels))
         self._refuse()
+
+    def _note(self, made: Decision) -> None:
+        for number, one in enumerate(self._made):
+            if self._video and (one.picture, one.check) == (made.picture, made.check):
+                self._made[number] = max(one, made, key=lambda each: each.score)
+                return
+        self._made.append(made)
 
     def close(self) -> tuple[Decision, ...]:
         """The decisions, now on record. Raises ReviewNeededError when a person has to look."""
         made = tuple(self._made)
         if made:
-            decisions.keep(self._ctx.storage, made)
+            decisions.keep(self._ctx.storage, made, self._part)
         if checks := sorted({one.check for one in made if one.action == REVIEW}):
             raise ReviewNeededError("A person has to look at this job.", context={"checks": [*checks]})
         return made
@@ -100,6 +109,8 @@ class Inspection:
     def _action(self, check: str, wanted: str) -> str:
         """Where a person has let this job pass, that stands: also for what was made of what they saw."""
         storage = self._ctx.storage
+        if wanted == BLUR and self._video:
+            return REJECT
         if wanted != REVIEW:
             return wanted
         passed = holds.approved(storage.store, storage.tenant, storage.job, decisions.STAGES)
@@ -108,7 +119,7 @@ class Inspection:
     def _refuse(self) -> None:
         for one in self._made:
             if one.action == REJECT:
-                decisions.keep(self._ctx.storage, tuple(self._made))
+                decisions.keep(self._ctx.storage, tuple(self._made), self._part)
                 raise ContentRefusedError(_sentence(one), context=_context(one))
 
 
