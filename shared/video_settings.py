@@ -13,6 +13,8 @@ class VideoSettings:
 
     segment_seconds: int = env("WAKESWAP_SEGMENT_SECONDS", whole(1, 3600), 5)
     """Seconds of a segment, the part of a video that is worked on by itself, as nearly as key frames allow."""
+    detect_every: int = env("WAKESWAP_DETECT_EVERY", whole(1, 100), 5)
+    """Frames from one look of the face detector at a video to the next; in between its faces are followed."""
     encoder: str = env("WAKESWAP_VIDEO_ENCODER", one_of("software", "nvenc"), "software")
     """What writes pictures: `software` (x264, x265, SVT-AV1, libvpx), or `nvenc` where the GPU can, which one frame
     shows, and `software` for the rest."""

@@ -35,11 +35,16 @@ class Picker:
         faces = choose_targets(seen.faces, how, options.min_face, order=options.order, min_score=options.min_score)
         if self._embedder is None:
             return Targets(faces)
-        reference = self._reference(self._embedder)
-        return Targets(choose_alike(faces, _vectors(self._embedder, seen, faces), reference, options.similarity))
+        vectors = _vectors(self._embedder, seen, faces)
+        return Targets(choose_alike(faces, vectors, self.reference(self._embedder), options.similarity))
 
-    def _reference(self, embedder: Embedder) -> Floats:
-        """[512]"""
+    @property
+    def embedder(self) -> Embedder | None:
+        """Of a job that needs one."""
+        return self._embedder
+
+    def reference(self, embedder: Embedder) -> Floats:
+        """[512]: the vector of the face on the job's reference picture."""
         ref, ctx = self._job.reference, self._ctx
         if ref is None:
             raise NoFaceInReferenceError("The job names no reference picture.")

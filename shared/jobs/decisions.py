@@ -1,6 +1,7 @@
 """What moderation decided about the pictures of a job: one record a stage, with the model that said so.
 
     jobs/<job>/<stage>/decisions.json
+    jobs/<job>/<stage>/decisions.<part>.json    of a stage that looks at a video's segments
 
 No banned word and no text of a picture stands in it: `words` are places in the tenant's own list. Knows the store.
 """
@@ -20,8 +21,11 @@ from shared.storage.protocol import ObjectStore
 from shared.storage.scoped import TenantStore
 
 NAME = "decisions.json"
-STAGES = ("moderate", "publish")
-"""Who looks at pictures, in the order of a job: at what was sent, and at what was made."""
+_PARTS = "decisions."
+STAGES = ("moderate", "detect", "publish")
+"""Who looks at pictures, in the order of a job: at what was sent, detect at a video's frames, and at what was made."""
+SEGMENTS = "detect"
+"""Of these the one that looks at segments."""
 NSFW, WORDS = "nsfw", "words"
 PASS, REJECT, REVIEW, BLUR, APPROVED = "pass", "reject", "review", "blur", "approved"
 """Actions. `approved`: it would have been `review`, and a person has let it pass."""
@@ -55,9 +59,9 @@ class _Record:
     decisions: tuple[Decision, ...]
 
 
-def keep(storage: TenantStore, decisions: tuple[Decision, ...]) -> None:
+def keep(storage: TenantStore, decisions: tuple[Decision, ...], part: str = "") -> None:
     """Put a stage's decisions on record, and note them for the audit. All of moderation's come through here."""
-    storage.save(NAME, records.dumps(records.write(_Record(decisions))), JSON)
+    storage.save(f"{_PARTS}{part}.json" if part else NAME, records.dumps(records.write(_Record(decisions))), JSON)
     journal.note(*(_line(storage.stage, one) for one in decisions))
 
 
@@ -68,13 +72,24 @@ def _line(stage: str, one: Decision) -> Line:
 
 def of_stage(store: ObjectStore, tenant: str, job: str, stage: str) -> tuple[Decision, ...]:
     """None of a stage that has not looked, or whose record nobody can read."""
+    return _read(store, keys.job(tenant, job, stage, NAME))
+
+
+def of_segments(store: ObjectStore, tenant: str, job: str, stage: str) -> tuple[Decision, ...]:
+    """Of all parts of a video that a stage has looked at; of the first thousand, that is."""
+    prefix = keys.job(tenant, job, stage, _PARTS + "x")[:-1]
+    found = [_read(store, entry.key) for entry in store.list(prefix).objects]
+    return tuple(one for decisions in found for one in decisions)
+
+
+def _read(store: ObjectStore, key: str) -> tuple[Decision, ...]:
     with suppress(ObjectNotFoundError, ValueError):
-        data, _ = store.get(keys.job(tenant, job, stage, NAME))
-        return records.read(_Record, records.loads(data)).decisions
+        return records.read(_Record, records.loads(store.get(key)[0])).decisions
     return ()
 
 
 def of_job(store: ObjectStore, tenant: str, job: str) -> dict[str, tuple[Decision, ...]]:
     """All that is on record about a job, by stage."""
-    found = {stage: of_stage(store, tenant, job, stage) for stage in STAGES}
+    found = {stage: of_stage(store, tenant, job, stage) for stage in STAGES if stage != SEGMENTS}
+    found[SEGMENTS] = of_segments(store, tenant, job, SEGMENTS)
     return {stage: decisions for stage, decisions in found.items() if decisions}

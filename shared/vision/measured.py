@@ -47,6 +47,11 @@ def measure(image: Image, faces: Sequence[FoundFace], refiner: Refiner | None) -
     return Measured(np.stack([face.mesh for face in faces]), points)
 
 
+def none() -> Measured:
+    """Of no face."""
+    return Measured(np.empty((0, 468, 3), np.float32), np.empty((0, 5, 2), np.float32))
+
+
 def joined(parts: Sequence[Measured]) -> Measured:
     return Measured(*(np.concatenate(values) for values in zip(*((m.meshes, m.points) for m in parts), strict=True)))
 
