@@ -29,9 +29,12 @@ _FONTS = (
     "application/vnd.ms-opentype",
     "application/font",
 )
-_TWO_CODES = "sqi alb hye arm eus baq mya bur zho chi ces cze nld dut fra fre kat geo deu ger ell gre isl ice mkd mac "
-_TWO_CODES += "msa may mri mao fas per ron rum slk slo bod tib cym wel"
-_BIBLIOGRAPHIC = dict(zip(_TWO_CODES.split()[::2], _TWO_CODES.split()[1::2], strict=True))
+_QUICKTIME = dict(
+    pair.split(":")
+    for pair in "sqi:alb hye:arm eus:baq mya:bur zho:chi cze:ces nld:dut fre:fra kat:geo deu:ger ell:gre isl:ice mkd:mac "
+    "msa:may fas:per rum:ron slo:slk bod:tib cym:wel swe:sve".split()
+)
+"""The one of several codes of a language under which FFmpeg finds QuickTime's number for it."""
 _COVER = Disposition.attached_pic
 
 
@@ -167,8 +170,8 @@ class _Taker:
 
 
 def language(code: str, container: str) -> str:
-    """Where ISO 639-2 has two codes, FFmpeg's QuickTime knows the other one."""
-    return _BIBLIOGRAPHIC.get(code, code) if container == "mov" else code
+    """The code under which a container's writer knows a language."""
+    return _QUICKTIME.get(code, code) if container == "mov" else code
 
 
 def _second(packet: Packet[Any]) -> Fraction:

@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ def join(
     for a source that breaks off though its facts do not say so.
     """
     facts = plan.facts
-    shown = _times(clips, plan)
+    found = _read(clips, plan)
     name = media.FORMATS[choice.container]
     try:
         with media.reading(target) as source, media.writing(out, name, _options(facts, choice)) as made:
@@ -63,9 +64,9 @@ def join(
             with closing(beside), media.reading(clips[0]) as first:
                 pictures = _streams(source, first, beside, facts, choice)
                 made.set_chapters([_chapter(chapter) for chapter in source.chapters()])
-                video = _Pictures(pictures, plan, shown, choice.codec).packets(clips)
+                video = _Pictures(pictures, plan, found, choice.codec).packets(clips)
                 others = [beside.packets(source, damage=bool(facts.damage)), *beside.new_sound()]
-                for _, packet in heapq.merge(video, *others, key=lambda found: found[0]):
+                for _, packet in heapq.merge(video, *others, key=lambda pair: pair[0]):
                     made.mux(packet)
             return tuple(beside.warnings)
     except (av.error.FFmpegError, OSError) as error:
@@ -79,20 +80,29 @@ def _options(facts: Facts, choice: Target) -> dict[str, str]:
     return {"movflags": "+faststart", **ticks}
 
 
-def _times(clips: Sequence[Path], plan: Plan) -> array[int]:
-    """Ticks of all pictures in the order of decoding.
+@dataclass(frozen=True)
+class _Read:
+    """What a first look at the clips told."""
 
-    Raises EncodeFailedError where one is too many, or missing from a video that is not known to be damaged.
-    """
-    found = array("q")
+    times: array[int]
+    """Ticks of all pictures in the order of decoding."""
+    records: tuple[bytes, ...]
+    """What each clip says before its first packet."""
+
+
+def _read(clips: Sequence[Path], plan: Plan) -> _Read:
+    """Raises EncodeFailedError where a picture is too many, or missing from a video not known to be damaged."""
+    times, records = array("q"), []
     for path, part in zip(clips, plan.parts, strict=True):
         with media.reading(path) as clip:
-            own = [packet.pts for packet in media.packets(clip, media.video(clip)) if packet.pts is not None]
+            stream = media.video(clip)
+            records.append(stream.codec_context.extradata or b"")
+            own = [packet.pts for packet in media.packets(clip, stream) if packet.pts is not None]
         fewer = len(own) < part.frames and not plan.facts.damage
         if fewer or len(own) > part.frames or any(not part.start <= at < part.end for at in own):
             raise EncodeFailedError(f"A clip holds {len(own)} pictures, not the {part.frames} of its part.")
-        found.extend(own)
-    return found
+        times.extend(own)
+    return _Read(times, tuple(records))
 
 
 def _streams(
@@ -140,23 +150,21 @@ def _chapter(chapter: Chapter) -> Chapter:
 class _Pictures:
     """The packets of the clips on their way into one stream."""
 
-    def __init__(self, stream: VideoStream, plan: Plan, shown: array[int], codec: str) -> None:
-        """`shown` as `_times` gives it."""
-        self._stream, self._codec = stream, codec
+    def __init__(self, stream: VideoStream, plan: Plan, found: _Read, codec: str) -> None:
+        self._stream = stream
         self._tick, self._shift = Fraction(*plan.facts.time_base), plan.parts[0].start - plan.facts.start
-        self._shown, self._decoded = shown, decode_times(shown)
-        self._ordered = array("q", sorted(shown))
+        self._shown, self._decoded = found.times, decode_times(found.times)
+        self._ordered = array("q", sorted(found.times))
         self._ordered.append(max(plan.parts[-1].end, self._ordered[-1]))
+        self._sets = _sets_before_keys(found.records, codec)
 
     def packets(self, clips: Sequence[Path]) -> Iterator[tuple[Fraction, Packet[Any]]]:
         """Second and packet, ready to be written."""
         place = 0
-        front = self._stream.codec_context.extradata or b""
-        for path in clips:
+        for path, sets in zip(clips, self._sets, strict=True):
             with media.reading(path) as clip:
-                own = _sets_before_keys(media.video(clip).codec_context.extradata or b"", front, self._codec)
                 for packet in media.packets(clip, media.video(clip)):
-                    found = _with(own, packet) if own and packet.is_keyframe else packet
+                    found = _with(sets, packet) if sets and packet.is_keyframe else packet
                     self._place(found, place)
                     place += 1
                     yield self._tick * (found.dts or 0), found
@@ -168,9 +176,11 @@ class _Pictures:
         packet.duration = self._ordered[bisect_right(self._ordered, at, hi=len(self._ordered) - 1)] - at
 
 
-def _sets_before_keys(own: bytes, front: bytes, codec: str) -> bytes:
-    """Parameter sets of a clip whose encoder was another than the first clip's: they go before its key frames."""
-    return b"" if own == front or codec not in ("h264", "h265") else lengthed(units_of(codec, own))
+def _sets_before_keys(records: Sequence[bytes], codec: str) -> list[bytes]:
+    """Where clips were written by different encoders, each one's parameter sets go before all of its key frames."""
+    if codec not in ("h264", "h265") or len(set(records)) == 1:
+        return [b""] * len(records)
+    return [lengthed(units_of(codec, record)) for record in records]
 
 
 def _with(sets: bytes, packet: Packet[Any]) -> Packet[Any]:

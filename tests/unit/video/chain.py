@@ -11,7 +11,6 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.events.payloads import ObjectRef
 from shared.video import sound
 from shared.video.animation import animate
 from shared.video.choosing import ANIMATIONS, Target, choose
@@ -25,6 +24,7 @@ from shared.video.join import join
 from shared.video.plan import Part, Plan
 from shared.video.probe import Bounds, probe
 from shared.video.source import Source
+from tests.unit.video.made import NO_REF
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def through(
     for number, piece in enumerate(cut(path, found, folder, seconds, fewest=4)):
         clips.append(folder / f"clip.{number}.mkv")
         passed |= written(piece, clips[-1], found, choice, copy=copy)
-        parts.append(Part(ObjectRef("", "", 0, ""), piece.start, piece.end, piece.frames, piece.cut))
+        parts.append(Part(NO_REF, piece.start, piece.end, piece.frames, piece.cut))
     plan = Plan(found, tuple(parts), window=2)
     out = folder / f"out.{choice.container}"
     if choice.container in ANIMATIONS:

@@ -11,6 +11,8 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
+from shared.events.payloads import ObjectRef
+
 ENCODERS = {"h264": "libx264", "h265": "libx265", "av1": "libsvtav1", "vp9": "libvpx-vp9"}
 OPTIONS = {
     "h264": {"preset": "ultrafast", "crf": "18", "bf": "2", "b-adapt": "0"},
@@ -18,6 +20,8 @@ OPTIONS = {
     "av1": {"preset": "12", "crf": "25"},
     "vp9": {"deadline": "realtime", "cpu-used": "8", "crf": "20", "b": "0"},
 }
+NO_REF = ObjectRef("", "", 0, "")
+"""Where a clip lies in the store is of no meaning to the library."""
 FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska", "webm": "webm"}
 
 
