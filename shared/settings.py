@@ -135,8 +135,9 @@ class ServingSettings:
     """Price file of the usage records (docs/usage.md). Empty: the product's own, whose prices are an example."""
     batch_spread_seconds: int = _env("WAKESWAP_BATCH_SPREAD_SECONDS", _whole(0, 60), 60)
     """Seconds over which the batches of several tenants that become due in the same minute are spread."""
-    max_body_bytes: int = _env("WAKESWAP_MAX_BODY_BYTES", _whole(1024, 10**12), 110_000_000)
-    """Largest request of the HTTP API in bytes: two pictures of 50 MB and their form fields."""
+    max_body_bytes: int = _env("WAKESWAP_MAX_BODY_BYTES", _whole(1024, 10**12), 1_110_000_000)
+    """Largest request of the HTTP API in bytes: a video of 1 GB, two pictures of 50 MB and their form fields. Large
+    parts lie on the disk while they are read, never in memory."""
     max_event_bytes: int = _env("WAKESWAP_MAX_EVENT_BYTES", _whole(1024, 10**9), 1_048_576)
     """Largest event or notification taken in, in bytes (SQS and SNS carry up to 1 MiB; ours stay under 64 KiB)."""
     log_level: str = _env("WAKESWAP_LOG_LEVEL", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")

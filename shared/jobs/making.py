@@ -1,32 +1,39 @@
-"""From named objects to an accepted job: read each picture once, refuse at once what can never work.
+"""From named objects to an accepted job: read each object once, refuse at once what can never work.
 
-Knows the store, the payloads and the quick look at a picture's header; no web and no events.
+Knows the store, the payloads and the look at pictures and videos; no web and no events.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import BinaryIO, cast
 
-from shared.errors import ObjectNotFoundError, PayloadTooLargeError, RejectedError, TransientError
+from shared.errors import (
+    ObjectNotFoundError,
+    PayloadTooLargeError,
+    PreconditionFailedError,
+    RejectedError,
+    TransientError,
+)
+from shared.events.choices import Options
 from shared.events.payloads import Job, ObjectRef, Rejection
-from shared.imaging.probe import Limits
-from shared.isolated.headers import probe
-from shared.jobs import ids, options, records
+from shared.isolated.wire import write_all
+from shared.jobs import examining, ids, options, records
 from shared.jobs.accepted import Accepted
 from shared.jobs.inbox import Draft
 from shared.jobs.records import JobRecord
-from shared.rejections import ImageTooLargeError, ObjectGoneError
+from shared.rejections import ObjectGoneError
 from shared.storage.protocol import ObjectInfo, ObjectStore
 from shared.tenancy import permits
 from shared.tenancy.tenant import Tenant
+from shared.video import sniff
 
 STAGE = "intake"
 _TRIES = 3
-AT_ONCE = threading.BoundedSemaphore(2)
-"""Pictures held in memory at one time by this process, whatever the number of requests."""
+_CHANGING = "The uploads are still changing."
 
 
 @dataclass(frozen=True)
@@ -65,14 +72,16 @@ def make(store: ObjectStore, tenant: Tenant, draft: Draft, origin: Origin, now: 
             return Made(_accepted(tenant, record.job), fresh=False, batch=record.batch)
         try:
             options.permit(draft.options, tenant.policy)
-            pictures = dict.fromkeys(filter(None, (*draft.source, draft.target, draft.reference)))
+            pictures = dict.fromkeys(filter(None, (*draft.source, draft.reference)))
             refs = {key: reference(store, tenant, key, found[key].etag) for key in pictures}
+            refs[draft.target], media = _target(store, tenant, found[draft.target], draft.options)
         except _ReplacedError:
             continue
         except RejectedError as error:
             return refused(store, tenant, job_id, error)
-        return _create(store, tenant, _job(job_id, draft, refs, origin, now), origin)
-    raise TransientError("The uploads are still changing.")
+        job = replace(_job(job_id, draft, refs, origin, now), media=media)
+        return _create(store, tenant, job, origin)
+    raise TransientError(_CHANGING)
 
 
 def reference(store: ObjectStore, tenant: Tenant, key: str, etag: str = "") -> ObjectRef:
@@ -80,24 +89,52 @@ def reference(store: ObjectStore, tenant: Tenant, key: str, etag: str = "") -> O
 
     Raises RejectedError with the reason why it can never work, ObjectGoneError.
     """
-    with AT_ONCE:
+    with examining.AT_ONCE:
         try:
             data, read = store.get(key, limit=tenant.policy.max_bytes)
         except ObjectNotFoundError:
             raise ObjectGoneError(context={"key": key}) from None
         except PayloadTooLargeError:
-            raise too_large(tenant) from None
+            raise examining.too_large(tenant) from None
         if etag and read.etag != etag:
             raise _ReplacedError
-        return examine(tenant, key, data)
+        return examining.picture(tenant, key, data)
 
 
-def examine(tenant: Tenant, key: str, data: bytes) -> ObjectRef:
-    """The reference to a picture's bytes. Raises RejectedError with the reason why they can never work."""
-    if len(data) > tenant.policy.max_bytes:
-        raise too_large(tenant)
-    content_type = probe(data, Limits(max_pixels=tenant.policy.max_pixels)).content_type
-    return ObjectRef(key, hashlib.sha256(data).hexdigest(), len(data), content_type)
+def target(store: ObjectStore, tenant: Tenant, key: str, chosen: Options) -> tuple[ObjectRef, str]:
+    """`reference` for a target, which may be a video; its medium as well. TransientError while it keeps changing."""
+    for _ in range(_TRIES):
+        try:
+            return _target(store, tenant, store.head(key), chosen)
+        except ObjectNotFoundError:
+            raise ObjectGoneError(context={"key": key}) from None
+        except _ReplacedError:
+            continue
+    raise TransientError(_CHANGING)
+
+
+def _target(store: ObjectStore, tenant: Tenant, found: ObjectInfo, chosen: Options) -> tuple[ObjectRef, str]:
+    """A film is read into a file, never into memory; a picture as any other."""
+    key, etag, head = found.key, found.etag, bytearray()
+    with _unchanged():
+        store.read_range(key, 0, sniff.HEAD, lambda _, piece: head.extend(piece), etag=etag)
+    if not sniff.may_move(bytes(head)):
+        options.suit(chosen)
+        return reference(store, tenant, key, etag), examining.IMAGE
+    if found.size > max(tenant.policy.max_video_bytes, tenant.policy.max_bytes):
+        raise examining.video_too_large(tenant)
+    with tempfile.TemporaryFile(buffering=0) as file:
+        with _unchanged():
+            store.read_range(key, 0, found.size, lambda _, piece: write_all(file.fileno(), piece), etag=etag)
+        return examining.target(tenant, key, cast("BinaryIO", file), chosen)
+
+
+@contextmanager
+def _unchanged() -> Iterator[None]:
+    try:
+        yield
+    except PreconditionFailedError:
+        raise _ReplacedError from None
 
 
 def refused(store: ObjectStore, tenant: Tenant, job_id: str, error: RejectedError) -> Made:
@@ -109,11 +146,6 @@ def refused(store: ObjectStore, tenant: Tenant, job_id: str, error: RejectedErro
 def rejected(tenant: str, job_id: str, error: RejectedError) -> Accepted:
     rejection = Rejection(job_id, STAGE, error.code, error.detail, error.status, error.context)
     return Accepted(tenant, rejection, cause=job_id)
-
-
-def too_large(tenant: Tenant) -> ImageTooLargeError:
-    limit = tenant.policy.max_bytes
-    return ImageTooLargeError(f"A picture has at most {limit} bytes.", context={"limit_bytes": limit})
 
 
 class _ReplacedError(Exception):

@@ -12,8 +12,10 @@ from typing import NoReturn, TypeAlias, cast
 
 from shared.errors import InvalidOptionError, JsonValue
 from shared.events.choices import Options, Pairing
+from shared.rejections import UnusableOptionError
 from shared.tenancy import permits
 from shared.tenancy.tenant import Policy
+from shared.video import choosing
 
 FORMATS = ("same", "jpeg", "png", "webp", "avif", "tiff", "bmp", "gif", "mp4", "mov", "mkv", "webm")
 CODECS = ("same", "h264", "h265", "av1", "vp9")
@@ -61,6 +63,31 @@ def permit(options: Options, policy: Policy) -> Options:
     """The same options, once it is known that the tenant may ask for them. Raises NotAllowedError."""
     permits.check(policy, swapper=options.swapper, enhancer=options.enhancer, upscaler=options.upscaler)
     return options
+
+
+def suit(options: Options, container: str = "") -> Options:
+    """The same options, once it is known that they suit a target that is a video in `container`, or a picture (empty).
+
+    Raises UnusableOptionError whose `context["field"]` is the option's name.
+    """
+    if not container:
+        if options.format in choosing.CODECS:
+            _unusable("format", "A picture is not written as a video.")
+        if options.codec != "same":
+            _unusable("codec", "A picture has none to choose.")
+        return options
+    if options.upscaler:
+        _unusable("upscaler", "Videos are not enlarged.")
+    if options.format not in ("same", *choosing.CODECS, *choosing.ANIMATIONS):
+        _unusable("format", "A video is not written as a still picture.")
+    place = container if options.format == "same" else options.format
+    if options.codec not in ("same", *choosing.CODECS.get(place, ())):
+        _unusable("codec", f"It is not written in {place}.")
+    return options
+
+
+def _unusable(name: str, detail: str) -> NoReturn:
+    raise UnusableOptionError(detail, context={"field": name})
 
 
 def _choice(*allowed: str) -> Check:

@@ -16,7 +16,7 @@ from shared.context import FrontContext
 from shared.errors import JsonValue, QuotaExceededError, RequestError
 from shared.events.choices import Options
 from shared.events.payloads import Job, ObjectRef
-from shared.jobs import ids, inbox, making, options, records, slots
+from shared.jobs import examining, ids, inbox, making, options, records, slots
 from shared.jobs.records import JobRecord
 from shared.refusals import IdempotencyConflictError
 from shared.rejections import InvalidManifestError
@@ -25,8 +25,8 @@ from shared.storage.protocol import ObjectStore
 from shared.tenancy import permits
 from shared.tenancy.tenant import Tenant
 
-Fetch = Callable[[Sequence[str]], Mapping[str, BinaryIO]]
-"""A file for each of some addresses, or an error of our tree and no file."""
+Fetch = Callable[[Sequence[str], str], Mapping[str, BinaryIO]]
+"""A file for each of some addresses, or an error of our tree and no file. Second: the target's, maybe a video's."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Asked:
     """Key -> the picture's file, for those that came with the request or were fetched for it."""
     reference: ObjectRef | None = None
     priority: str = "interactive"
+    media: str = examining.IMAGE
+    """What the target is."""
 
     @property
     def pictures(self) -> tuple[ObjectRef, ...]:
@@ -82,12 +84,12 @@ def from_files(
     asked = options.fit(options.parse(chosen), sources=len(sources), reference=reference is not None)
     options.permit(asked, tenant.policy)
     refs = [_examine(tenant, job, "source", file) for file in sources]
-    last = _examine(tenant, job, "target", target)
+    last, media = _target(tenant, job, "target", target, asked)
     meant = None if reference is None else _examine(tenant, job, "reference", reference)
     files = dict(zip([ref.key for ref in refs], sources, strict=True)) | {last.key: target}
     if meant is not None and reference is not None:
         files[meant.key] = reference
-    return Asked(tuple(refs), last, asked, files, meant, permits.priority(tenant.policy, "interactive"))
+    return Asked(tuple(refs), last, asked, files, meant, permits.priority(tenant.policy, "interactive"), media)
 
 
 def from_names(store: ObjectStore, tenant: Tenant, job: str, body: JsonValue, fetch: Fetch) -> Asked:
@@ -101,13 +103,20 @@ def from_names(store: ObjectStore, tenant: Tenant, job: str, body: JsonValue, fe
     except InvalidManifestError as error:
         raise RequestError(error.detail, context=error.context) from None
     options.permit(draft.options, tenant.policy)
-    names = dict.fromkeys(filter(None, (*draft.source, draft.target, draft.reference)))
+    names = dict.fromkeys(filter(None, (*draft.source, draft.reference)))
     refs = {key: making.reference(store, tenant, key) for key in names if not inbox.is_address(key)}
+    media = examining.IMAGE
+    if not inbox.is_address(draft.target):
+        refs[draft.target], media = making.target(store, tenant, draft.target, draft.options)
     files: dict[str, BinaryIO] = {}
     with ExitStack() as undo:
-        fetched = {url: undo.enter_context(file) for url, file in fetch([*filter(inbox.is_address, names)]).items()}
+        addresses = [*filter(inbox.is_address, dict.fromkeys([*names, draft.target]))]
+        fetched = {url: undo.enter_context(file) for url, file in fetch(addresses, draft.target).items()}
         for url, file in fetched.items():
-            refs[url] = _examine(tenant, job, "fetched", file)
+            if url in names:
+                refs[url] = _examine(tenant, job, "fetched", file)
+            if url == draft.target:
+                refs[url], media = _target(tenant, job, "fetched", file, draft.options)
             if files.setdefault(refs[url].key, file) is not file:
                 file.close()  # two addresses, one picture
         undo.pop_all()
@@ -118,6 +127,7 @@ def from_names(store: ObjectStore, tenant: Tenant, job: str, body: JsonValue, fe
         files,
         refs.get(draft.reference),
         permits.priority(tenant.policy, "interactive"),
+        media,
     )
 
 
@@ -158,7 +168,8 @@ def _record(ctx: FrontContext, job: str, asked: Asked) -> JobRecord:
     """The job, its pictures stored."""
     for ref in asked.pictures:
         if ref.key in asked.files:
-            _store(ctx.store, job, ref, asked.files[ref.key])
+            media = asked.media if ref is asked.target else examining.IMAGE
+            _store(ctx.store, job, ref, asked.files[ref.key], media)
     created = records.timestamp(ctx.now())
     payload = Job(
         job,
@@ -168,19 +179,31 @@ def _record(ctx: FrontContext, job: str, asked: Asked) -> JobRecord:
         created=created,
         reference=asked.reference,
         priority=asked.priority,
+        media=asked.media,
     )
     return JobRecord(payload, request=asked.digest)
 
 
 def _examine(tenant: Tenant, job: str, role: str, file: BinaryIO) -> ObjectRef:
-    with making.AT_ONCE:
-        file.seek(0)
-        ref = making.examine(tenant, "", file.read(tenant.policy.max_bytes + 1))
-    # The name comes from the content, so that two requests with one id cannot change each other's pictures.
+    return _placed(tenant, job, role, examining.source(tenant, "", file))
+
+
+def _target(tenant: Tenant, job: str, role: str, file: BinaryIO, chosen: Options) -> tuple[ObjectRef, str]:
+    ref, media = examining.target(tenant, "", file, chosen)
+    return _placed(tenant, job, role, ref), media
+
+
+def _placed(tenant: Tenant, job: str, role: str, ref: ObjectRef) -> ObjectRef:
+    """Its name comes from the content, so that two requests with one id cannot change each other's pictures."""
     return replace(ref, key=keys.job(tenant.name, job, "input", f"{role}-{ref.digest[:32]}"))
 
 
-def _store(store: ObjectStore, job: str, ref: ObjectRef, file: BinaryIO) -> None:
-    with making.AT_ONCE:
+def _store(store: ObjectStore, job: str, ref: ObjectRef, file: BinaryIO, media: str) -> None:
+    about = {inbox.MARKER: job}
+    if media == examining.VIDEO:
+        with examining.named(file) as path:
+            store.upload(path, ref.key, content_type=ref.content_type, metadata=about)
+        return
+    with examining.AT_ONCE:
         file.seek(0)
-        store.put(ref.key, file.read(), content_type=ref.content_type, metadata={inbox.MARKER: job})
+        store.put(ref.key, file.read(), content_type=ref.content_type, metadata=about)

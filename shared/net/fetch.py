@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
@@ -22,13 +22,14 @@ from shared.net import address
 from shared.net.address import Target
 from shared.net.pinned import Pinned, Way, numbers
 from shared.refusals import FetchUnavailableError
-from shared.rejections import FetchFailedError, ImageTooLargeError, UrlNotAllowedError
+from shared.rejections import FetchFailedError, ImageTooLargeError, UrlNotAllowedError, VideoTooLargeError
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAY_PASS = frozenset({408, 425, 429})
 """4xx answers that say `later`, not `never`."""
-_HEADERS = {"Accept": "image/*", "Accept-Encoding": "identity"}
+_HEADERS = {"Accept": "image/*, video/*", "Accept-Encoding": "identity"}
 _CHUNK = 65_536
+_NONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,23 @@ class Fetcher:
         self._bounds, self._way = bounds or Bounds(), way or Way()
         self._free = threading.BoundedSemaphore(self._bounds.at_once)
 
-    def fetch(self, urls: Iterable[str], hosts: Collection[str], max_bytes: int, seconds: float) -> dict[str, BinaryIO]:
+    def fetch(
+        self,
+        urls: Iterable[str],
+        hosts: Collection[str],
+        max_bytes: int,
+        seconds: float,
+        *,
+        videos: Mapping[str, int] = _NONE,
+    ) -> dict[str, BinaryIO]:
         """A file for each address, positioned at its start; the caller closes them.
 
-        `hosts`: those allowed, as in Policy.fetch_hosts; `max_bytes`: of one picture; `seconds`: left for all of it.
-        All addresses are judged before the first is asked. Raises UrlNotAllowedError, FetchFailedError,
-        FetchUnavailableError, ImageTooLargeError, PayloadTooLargeError and OverloadedError.
+        `hosts`: those allowed, as in Policy.fetch_hosts; `max_bytes`: of one picture; `seconds`: left for all of it;
+        `videos`: addresses that may lead to a video, and how many bytes it may have. All addresses are judged before
+        the first is asked. Raises UrlNotAllowedError, FetchFailedError, FetchUnavailableError, ImageTooLargeError,
+        VideoTooLargeError, PayloadTooLargeError and OverloadedError.
         """
-        errand = _Errand(self._bounds, self._way, hosts, max_bytes, min(seconds, self._bounds.seconds))
+        errand = _Errand(self._bounds, self._way, hosts, min(seconds, self._bounds.seconds))
         targets = {url: errand.judged(url) for url in urls}
         if not targets:
             return {}
@@ -67,7 +77,10 @@ class Fetcher:
             raise OverloadedError("Too many pictures are being fetched.")
         try:
             with ExitStack() as undo:
-                files = {url: undo.enter_context(errand.picture(target)) for url, target in targets.items()}
+                files = {
+                    url: undo.enter_context(errand.file(target, videos.get(url) or max_bytes, video=url in videos))
+                    for url, target in targets.items()
+                }
                 undo.pop_all()
                 return files
         finally:
@@ -75,10 +88,11 @@ class Fetcher:
 
 
 class _Errand:
-    """The pictures of one request: what they may take is shared by all of them."""
+    """The files of one request: what they may take is shared by all of them."""
 
-    def __init__(self, bounds: Bounds, way: Way, hosts: Collection[str], max_bytes: int, seconds: float) -> None:
-        self._bounds, self._way, self._hosts, self._max_bytes = bounds, way, hosts, max_bytes
+    def __init__(self, bounds: Bounds, way: Way, hosts: Collection[str], seconds: float) -> None:
+        self._bounds, self._way, self._hosts = bounds, way, hosts
+        self._max_bytes, self._video = 0, False
         self._ends = time.monotonic() + seconds
         self._left = bounds.total_bytes
 
@@ -88,8 +102,9 @@ class _Errand:
             raise UrlNotAllowedError
         return target
 
-    def picture(self, target: Target) -> BinaryIO:
+    def file(self, target: Target, max_bytes: int, *, video: bool) -> BinaryIO:
         """The bytes behind an address, redirects followed, in a file that has no name and is gone once closed."""
+        self._max_bytes, self._video = max_bytes, video
         with ExitStack() as undo:
             file = undo.enter_context(cast("BinaryIO", tempfile.TemporaryFile()))  # noqa: SIM115 - closed by the caller
             for _ in range(self._bounds.redirects + 1):
@@ -141,6 +156,8 @@ class _Errand:
     def _fits(self, size: int) -> None:
         if size > self._max_bytes:
             facts = {"limit_bytes": self._max_bytes}
+            if self._video:
+                raise VideoTooLargeError(f"A video has at most {self._max_bytes} bytes.", context={**facts})
             raise ImageTooLargeError(f"A picture has at most {self._max_bytes} bytes.", context={**facts})
         if size > self._left:
             total = self._bounds.total_bytes

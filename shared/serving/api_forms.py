@@ -55,7 +55,9 @@ def asked(request: Request, store: ObjectStore, owner: Tenant, job_id: str, fetc
 
 
 def _from_form(request: Request, owner: Tenant, job_id: str) -> Asked:
-    most = (inbox.MAX_SOURCES + 2) * owner.policy.max_bytes + 2 * MAX_DOCUMENT_BYTES
+    policy = owner.policy
+    most = (inbox.MAX_SOURCES + 1) * policy.max_bytes + max(policy.max_bytes, policy.max_video_bytes)
+    most += 2 * MAX_DOCUMENT_BYTES
     request.max_content_length = min(most, request.max_content_length or most)
     request.max_form_parts = inbox.MAX_SOURCES + 8
     request.max_form_memory_size = _FORM_BYTES

@@ -189,7 +189,10 @@ class _Routes:
 
     def _fetch(self, ctx: FrontContext, owner: Tenant) -> Fetch:
         policy, fetcher = owner.policy, self._front.fetcher
-        return lambda urls: fetcher.fetch(urls, policy.fetch_hosts, policy.max_bytes, ctx.deadline.remaining())
+        most = max(policy.max_bytes, policy.max_video_bytes)
+        return lambda urls, target: fetcher.fetch(
+            urls, policy.fetch_hosts, policy.max_bytes, ctx.deadline.remaining(), videos={target: most}
+        )
 
     def _publish(self, ctx: FrontContext, caller: Caller, job: Job, *, repeatable: bool) -> None:
         try:

@@ -74,7 +74,7 @@ def probe(source: Source, bounds: Bounds) -> Facts:
 def _film(source: Source, kind: Kind, walk: Walk, bounds: Bounds) -> Facts:
     with opening.opened(source, kind, damaged=not walk.complete) as container:
         stream = opening.pictures(container)
-        check_size((stream.width, stream.height), Limits(max_pixels=bounds.max_pixels, min_side=1))
+        check_size((stream.width, stream.height), Limits(max_pixels=bounds.max_pixels))
         alpha = stream.metadata.get("alpha_mode") == "1"
         counted = span(container, stream, bounds.max_frames)
         if not counted.frames:
@@ -167,7 +167,7 @@ def _damage(counted: Span, walk: Walk) -> tuple[str, ...]:
 
 
 def _webp(kind: Kind, walk: Walk, bounds: Bounds) -> Facts:
-    check_size(walk.size, Limits(max_pixels=bounds.max_pixels, min_side=1))
+    check_size(walk.size, Limits(max_pixels=bounds.max_pixels))
     if len(walk.durations) > bounds.max_frames:
         raise too_many(bounds.max_frames)
     width, height = walk.size

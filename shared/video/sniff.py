@@ -32,7 +32,8 @@ WEBP = Kind("webp", "image/webp", "")
 PNG = Kind("png", "image/apng", "apng")
 KINDS = {kind.name: kind for kind in (MP4, MOV, MKV, WEBM, GIF, WEBP, PNG)}
 
-_HEAD = 4096
+HEAD = 4096
+"""First bytes that tell."""
 _EBML = b"\x1a\x45\xdf\xa3"
 _DOC_TYPE = b"\x42\x82"
 _OLD_QUICKTIME = frozenset({b"moov", b"mdat", b"wide", b"pnot"})
@@ -45,7 +46,7 @@ def sniff(source: Source) -> Kind | None:
 
     Raises MediaEmptyError for no bytes, UnsupportedMediaTypeError for what is neither.
     """
-    head = source.at(0, _HEAD)
+    head = source.at(0, HEAD)
     if not head:
         raise MediaEmptyError
     if head.startswith(_EBML):
@@ -60,6 +61,19 @@ def sniff(source: Source) -> Kind | None:
         return MOV if head[8:12] == b"qt  " else MP4
     kind = _ANIMATED.get(picture)
     return kind if kind is not None and walk.is_animated(kind.name, source) else None
+
+
+def may_move(head: bytes) -> bool:
+    """Whether a file that begins so has to be looked at further: a film, or a picture of a kind that can be animated.
+
+    `head`: its first HEAD bytes. False also for what is nothing that we read.
+    """
+    if head.startswith(_EBML) or head[4:8] in _OLD_QUICKTIME:
+        return True
+    try:
+        return pictures.sniff(head) in _ANIMATED
+    except (MediaEmptyError, UnsupportedMediaTypeError):
+        return head[4:8] == b"ftyp"
 
 
 def _matroska(head: bytes) -> Kind:

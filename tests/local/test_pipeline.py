@@ -120,7 +120,7 @@ def test_face_01_face_03_img_08_the_api_answers_with_the_picture_or_with_its_own
         (IMAGE / "truncated_50pct.png", FACE / "one_face.jpg", 422, "media_truncated"),
         (FACE / "one_face.jpg", IMAGE / "png_bad_crc.png", 422, "media_corrupt"),
         (FACE / "one_face.jpg", IMAGE / "svg_named.png", 415, "unsupported_media_type"),
-        (FACE / "one_face.jpg", IMAGE / "anim_3frames.gif", 415, "animation_unsupported"),
+        (IMAGE / "anim_3frames.gif", FACE / "one_face.jpg", 415, "animation_unsupported"),
         (FACE / "one_face.jpg", IMAGE / "bomb_20000x20000.png", 413, "image_too_large"),
     ]
     contexts = {}

@@ -124,9 +124,6 @@ REFUSED = [
     ("remote_ref.svg", 415, "unsupported_media_type"),
     ("one_pixel.png", 422, "image_too_small"),
     ("strip_8000x1.png", 422, "image_too_small"),
-    ("anim_3frames.gif", 415, "animation_unsupported"),
-    ("anim_3frames_apng.png", 415, "animation_unsupported"),
-    ("anim_3frames.webp", 415, "animation_unsupported"),
 ]
 
 
@@ -137,6 +134,14 @@ def test_img_09_img_10_refused_before_a_job_exists(api: Api, name: str, status: 
     assert code(api.send(target=data)) == (status, expected)
     assert api.broker.events == []
     assert api.world.store.list("tenants/").objects == ()
+
+
+@pytest.mark.parametrize("name", ["anim_3frames.gif", "anim_3frames_apng.png", "anim_3frames.webp"])
+def test_img_06_an_animation_is_a_video_as_target_and_nothing_as_source(api: Api, name: str) -> None:
+    data = (IMAGES / name).read_bytes()
+    assert code(api.send(data)) == (415, "animation_unsupported")
+    assert api.send(target=data).status_code == 202
+    assert [job.media for job in api.jobs] == ["video"]
 
 
 LEGAL = [

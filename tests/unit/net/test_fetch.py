@@ -66,7 +66,7 @@ def test_fetched(web: Internet) -> None:
         "host": HOST,
         "user-agent": "wakeswap",
         "connection": "close",
-        "accept": "image/*",
+        "accept": "image/*, video/*",
         "accept-encoding": "identity",
     }
     assert (web.resolved, web.dialled) == ([HOST], [(PUBLIC, 443)])
