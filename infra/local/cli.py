@@ -93,9 +93,9 @@ def _print_addresses(facts: Facts) -> None:
 async def _run(parsed: argparse.Namespace, options: Options) -> int:
     wanted = {key: _json(value) for key, value in map(_pair, parsed.option)}
     async with connect(options, start=True) as client:
-        with err.status("waiting for the job"):
+        with err.status("waiting for the job") as shown:
             async with _patience():
-                done = await demo.by_http(client, parsed.source, parsed.target, wanted, parsed.out)
+                done = await demo.by_http(client, parsed.source, parsed.target, wanted, parsed.out, tell=shown.update)
     out.print(f"result: {done.picture}", highlight=False, markup=False)
     return 0
 
@@ -168,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
         return added
 
     add("up", _up, "start the platform and stay")
-    run = add("run", _run, "swap one picture through the HTTP API")
+    run = add("run", _run, "swap one picture or video through the HTTP API")
     run.add_argument("source", type=Path)
     run.add_argument("target", type=Path)
     run.add_argument("--out", type=Path, required=True, metavar="FILE", help="its ending chooses the format")

@@ -33,10 +33,12 @@ ENDED = (".rejected.v1", ".failed.v1")
 RUNNING = frozenset({"waiting", "queued", "running"})
 FORMATS: Mapping[str, str] = {
     **{f".{name}": name for name in ("jpeg", "png", "webp", "avif", "tiff", "bmp", "gif")},
+    **{f".{name}": name for name in ("mp4", "mov", "mkv", "webm")},
     ".jpg": "jpeg",
     ".tif": "tiff",
 }
-"""The job's option `format` by the ending of the file that is to hold the picture; else it is the target's."""
+"""The job's option `format` by the ending of the file that is to hold the result; else it is the target's."""
+_PIECE = 1 << 20
 WAIT_SECONDS = 60
 HEARD_SECONDS = 3.0
 """By then an upload has been announced: a refusal that names no job can be ours once nothing is on its way."""
@@ -79,8 +81,19 @@ def inbox(facts: Facts) -> Path:
     return Path(folder) / "tenants" / TENANT / "inbox"
 
 
-async def by_http(client: Client, source: Path, target: Path, options: Mapping[str, object], out: Path) -> Finished:
-    """Upload two pictures to the front door, wait for the job, write its picture to `out`; raises JobError."""
+async def by_http(
+    client: Client,
+    source: Path,
+    target: Path,
+    options: Mapping[str, object],
+    out: Path,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Finished:
+    """Upload a picture and a picture or a video to the front door, wait for the job, write its result to `out`.
+
+    `tell` is called with how far a video is. Raises JobError.
+    """
     base = client.facts.services.get(FRONT_DOOR)
     if base is None:
         raise JobError("no_front_door", f"there is no Service {FRONT_DOOR}")
@@ -97,13 +110,17 @@ async def by_http(client: Client, source: Path, target: Path, options: Mapping[s
         await asyncio.sleep(POLL_SECONDS)
         async with client.http.get(f"{base}/v1/jobs/{job['id']}", headers=key) as answer:
             job = await _job(answer)
+        if "progress" in job:
+            tell("{frames_done} of {frames} frames, {segments_done} of {segments} segments".format(**job["progress"]))
     if job["status"] != "succeeded":
         error = job.get("error") or {}
         raise JobError(error.get("code", job["status"]), error.get("detail", "the job did not succeed"))
     async with client.http.get(f"{base}/v1/jobs/{job['id']}/result", headers=key) as answer:
         if answer.status != 200:
             raise _problem(answer.status, await answer.read())
-        out.write_bytes(await answer.read())
+        with out.open("wb") as file:
+            async for piece in answer.content.iter_chunked(_PIECE):
+                file.write(piece)
     return Finished(job["id"], out)
 
 

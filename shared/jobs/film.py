@@ -46,6 +46,17 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """Of a video that was divided."""
+
+    frames_done: int
+    """Of segments that are done."""
+    frames: int
+    segments_done: int
+    segments: int
+
+
+@dataclass(frozen=True)
 class _First:
     index: int
 
@@ -95,6 +106,22 @@ def follow(plan: Plan, index: int, first: int | None) -> range:
     return range(min(wanted.start, last), min(wanted.stop, last))
 
 
+def progress(store: ObjectStore, tenant: str, job: str, names: Iterable[str]) -> Progress | None:
+    """How far the video is, from the names in the job's folder; None before it was divided."""
+    with suppress(ObjectNotFoundError, ValueError):
+        plan = open_plan(store.get(keys.job(tenant, job, SPLIT, PLAN))[0])
+        folder = f"{ASSEMBLE}/{_CLIP}"
+        done = _indices(name[len(folder) :] for name in names if name.startswith(folder))
+        frames = sum(part.frames for index, part in enumerate(plan.parts) if index in done)
+        return Progress(frames, plan.facts.frames, len(done), len(plan.parts))
+    return None
+
+
+def _indices(names: Iterable[str]) -> frozenset[int]:
+    """Of `<index>.json`."""
+    return frozenset(int(number) for name in names if (number := name.removesuffix(".json")).isdecimal())
+
+
 @dataclass(frozen=True)
 class Film:
     """One job's records."""
@@ -132,13 +159,12 @@ class Film:
 
     def done(self) -> frozenset[int]:
         """Segments that are done."""
-        prefix, cursor, found = self._key(_CLIP + "x")[:-1], "", set[int]()
+        prefix, cursor, found = self._key(_CLIP + "x")[:-1], "", list[str]()
         while True:
             page = self.store.list(prefix, cursor=cursor)
-            numbers = (entry.key[len(prefix) :].removesuffix(".json") for entry in page.objects)
-            found.update(int(number) for number in numbers if number.isdecimal())
+            found += [entry.key[len(prefix) :] for entry in page.objects]
             if not (cursor := page.cursor):
-                return frozenset(found)
+                return _indices(found)
 
     def read(self, index: int) -> Done:
         """Raises ObjectNotFoundError for a segment that is not done."""

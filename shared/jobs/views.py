@@ -6,15 +6,16 @@ Knows the object store and the record formats: job.json, <stage>/work.*.json, ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from shared import records
 from shared.errors import JsonValue, NotFoundError, ObjectNotFoundError, RequestError
-from shared.events.contract import IMAGE
+from shared.events.contract import IMAGE, VIDEO
 from shared.events.event import parse_type
 from shared.events.payloads import Face, Job, ObjectRef, Size
-from shared.jobs import decisions, holds, line
+from shared.jobs import decisions, film, holds, line
 from shared.jobs.decisions import Decision
+from shared.jobs.film import Progress
 from shared.jobs.records import CANCELLED, JOB, OUTCOME, JobRecord, exists
 from shared.rejections import InvalidKeyError
 from shared.storage import keys
@@ -33,8 +34,8 @@ WAITING, QUEUED, RUNNING, IN_REVIEW, SUCCEEDED, REJECTED, FAILED, CANCELLED_STAT
 _ENDS = {"completed": SUCCEEDED, "rejected": REJECTED, "failed": FAILED}
 DAMAGED = "record_damaged"
 """Code of a job that has ended, and nobody can read how. A replay, or the repeat of an event, writes it anew."""
-_MAX_FILES = 1000
-"""Files of one job that are looked at: seven stages leave some thirty."""
+MOST_WORKS = 32
+"""Pieces of work of one stage that are shown: of a video's segments those that were written last."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ class JobView:
     outcome: Outcome | None
     moderation: Mapping[str, tuple[Decision, ...]] = field(default_factory=dict)
     """By stage; in a listing left out."""
+    progress: Progress | None = None
+    """Of a video, once it was divided; in a listing left out."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +148,23 @@ def view(store: ObjectStore, tenant: str, job_id: str, *, brief: bool = False) -
         folder = keys.job(tenant, job_id)
     except InvalidKeyError:
         raise NotFoundError from None
-    names = [entry.key[len(folder) :] for entry in store.list(folder, limit=_MAX_FILES).objects]
+    names = _names(store, folder)
     job = _read(store, folder + JOB, JobRecord) if JOB in names else None
     outcome = read_outcome(store, tenant, job_id) if OUTCOME in names else None
     if JOB not in names and outcome is None:
         raise NotFoundError
-    works = [(name, _read(store, folder + name, _Work)) for name in names if _is_work(name)]
+    works = [(name, _read(store, folder + name, _Work)) for name in _latest_works(names)]
     stages = [StageView(name.partition("/")[0], w.started, w.finished, w.woke) for name, w in works if w is not None]
-    status = CANCELLED_STATUS if CANCELLED in names else _status(outcome, stages, names)
+    status = CANCELLED_STATUS if CANCELLED in names else _status(outcome, stages, [*names])
     if status == QUEUED and job is not None and line.is_waiting(store, tenant, job.job):
         status = WAITING
     in_order = tuple(sorted(stages, key=lambda entry: entry.started))
-    moderation = {} if brief else decisions.of_job(store, tenant, job_id)
-    return JobView(job_id, status, job.job if job else None, in_order, outcome, moderation)
+    shown = JobView(job_id, status, job.job if job else None, in_order, outcome)
+    if brief:
+        return shown
+    is_video = job is not None and job.job.media == VIDEO
+    progress = film.progress(store, tenant, job_id, names) if is_video else None
+    return replace(shown, moderation=decisions.of_job(store, tenant, job_id), progress=progress)
 
 
 def read_outcome(store: ObjectStore, tenant: str, job_id: str) -> Outcome | None:
@@ -206,6 +213,25 @@ def listing(store: ObjectStore, tenant: str, *, status: str = "", limit: int = 2
         except NotFoundError:
             continue  # a folder whose job was not accepted in the end
     return Listing(tuple(entry for entry in views if not status or entry.status == status), page.cursor)
+
+
+def _names(store: ObjectStore, folder: str) -> dict[str, float]:
+    """What lies in a job's folder, and when it was written: some thirty files, or a thousand of a long video."""
+    found: dict[str, float] = {}
+    cursor = ""
+    while True:
+        page = store.list(folder, cursor=cursor)
+        found |= {entry.key[len(folder) :]: entry.modified for entry in page.objects}
+        if not (cursor := page.cursor):
+            return found
+
+
+def _latest_works(names: Mapping[str, float]) -> list[str]:
+    """The work records that are shown."""
+    stages: dict[str, list[str]] = {}
+    for name in sorted(filter(_is_work, names), key=lambda name: (names[name], name), reverse=True):
+        stages.setdefault(name.partition("/")[0], []).append(name)
+    return [name for works in stages.values() for name in works[:MOST_WORKS]]
 
 
 def _is_work(name: str) -> bool:

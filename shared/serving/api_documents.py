@@ -49,6 +49,8 @@ def job(view: JobView) -> JsonValue:
         fields["media"] = view.job.media
         fields["options"] = records.write(view.job.options)
     fields["stages"] = [_stage(entry) for entry in view.stages]
+    if view.progress is not None:
+        fields["progress"] = records.write(view.progress)
     if view.moderation:
         fields["moderation"] = [_decision(stage, one) for stage, made in view.moderation.items() for one in made]
     if view.outcome is not None and view.status != CANCELLED_STATUS:
