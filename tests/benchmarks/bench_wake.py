@@ -8,9 +8,10 @@ The product's own manifests under the local platform, real processes, the defaul
   imports, models loaded and warmed, readiness probe (polled every 50 ms as Knative does), and the work itself.
 - warm: the same event for another job right after it, so only the work.
 - Stages are asked one by one, without Triggers: what they answer or publish goes nowhere. Their events are those of a
-  job that ran before. notify sends to a receiver on this machine.
+  job that ran before and asked to be enhanced. notify sends to a receiver on this machine. The enhancer is a stand-in
+  that does next to nothing, so that enhance shows what waking and handling a picture cost, and no restorer's work.
 - hello is the floor: a bare gunicorn and flask that says hello, woken by the same platform.
-- chain: `POST /v1/jobs` with `Prefer: wait` to its answer, with every Trigger, wake-ahead included.
+- chain: `POST /v1/jobs` with `Prefer: wait` to its answer, with every Trigger, wake-ahead included, not enhanced.
 - import: CPU of a fresh process from its start until everything that the stage needs is imported.
 
 Medians over ROUNDS. Exits 1 when a light stage imports for longer than its budget. The last line is JSON.
@@ -23,6 +24,7 @@ import http.client
 import itertools
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -45,6 +47,7 @@ from shared.storage import keys
 from shared.storage.local import LocalStore
 from tests.cold_start.test_import_budget import LIGHT_SECONDS, fresh
 from tests.local.machine import ROOT, Machine, Receiver
+from tests.local.test_enhance import NAME, install
 
 ROUNDS = 3
 LIMIT_SECONDS = 45
@@ -54,10 +57,11 @@ WARM = 3
 TENANT = "demo"
 FACE = ROOT / "tests/data/face"
 SOURCE, TARGET = FACE / "one_face.jpg", FACE / "three_faces_small_mid_large.jpg"
-STAGES = ("intake", "moderate", "detect", "swap", "publish", "notify", "dead_letter")
-LIGHT = ("intake", "notify", "dead_letter")
+CHAIN = ("moderate", "detect", "swap", "enhance", "publish", "notify")
+STAGES = ("intake", *CHAIN, "meter", "dead_letter")
+LIGHT = ("intake", "notify", "meter", "dead_letter")
 HELLO = "hello"
-ANSWERS = {"intake": 202, "dead_letter": 202, "notify": 204}
+ANSWERS = {"intake": 202, "dead_letter": 202, "notify": 204, "meter": 204}
 """Status of work done, where it is not 200 with the next event."""
 SQS = "dev.knative.connector.event.aws-sqs"
 
@@ -68,8 +72,10 @@ import shared.serving.app
 import functions.{stage}.main as main
 if getattr(main, "FRONT_DOOR", False):
     import shared.serving.front
-if hasattr(main, "setup"):
+if {models}:
     import shared.models.build
+elif hasattr(main, "setup"):
+    import shared.usage.pricing
 print(time.process_time())
 """
 
@@ -109,7 +115,7 @@ def median(seconds: list[float]) -> float:
 
 
 def import_cpu(stage: str) -> float:
-    return median([float(fresh(IMPORT.format(stage=stage))) for _ in range(ROUNDS)])
+    return median([float(fresh(IMPORT.format(stage=stage, models=stage not in LIGHT))) for _ in range(ROUNDS)])
 
 
 def rounds() -> Iterator[int]:
@@ -125,8 +131,15 @@ def fill_model_cache() -> None:
 @contextmanager
 def running(folder: Path, *changes: Callable[[list[dict[str, Any]]], None], idle: float) -> Iterator[Machine]:
     folder.mkdir()
-    receiver = Receiver()
-    machine = Machine(folder, *changes, tenants=receiver.tenants(), idle=idle)
+    receiver, lock = Receiver(), install(folder / "standin")
+    shutil.copytree(ROOT / ".wakeswap/models", folder / "models", copy_function=os.link)
+
+    def with_enhancer(docs: list[dict[str, Any]]) -> None:
+        (data,) = (doc["data"] for doc in docs if doc["kind"] == "ConfigMap" and doc["metadata"]["name"] == "wakeswap")
+        data |= {"WAKESWAP_MODEL_BUCKET": f"file:{lock.parent / 'bucket'}", "WAKESWAP_MODEL_LOCK": str(lock)}
+
+    tenants, models = receiver.tenants(), folder / "models"
+    machine = Machine(folder, with_enhancer, *changes, tenants=tenants, models=models, idle=idle)
     try:
         machine.up()
         yield machine
@@ -164,9 +177,8 @@ def measure_chain(folder: Path) -> tuple[Times, Sample]:
         for _ in rounds():
             machine.until(machine.asleep, 30)
             times.cold.append(whole_job(machine)[0])
-            for _ in range(WARM):
-                seconds, job = whole_job(machine)
-                times.warm.append(seconds)
+            times.warm += [whole_job(machine)[0] for _ in range(WARM)]
+        _, job = whole_job(machine, enhancer=NAME)
         machine.until(machine.asleep, 30)
     return times, sample_of(store, job)
 
@@ -176,9 +188,9 @@ def put_pictures(store: LocalStore) -> None:
         store.put(keys.inbox(TENANT, name), path.read_bytes())
 
 
-def whole_job(machine: Machine) -> tuple[float, str]:
+def whole_job(machine: Machine, **options: str) -> tuple[float, str]:
     """Seconds from the request to the finished job, and its id."""
-    body = json.dumps({"source": "a.jpg", "target": "b.jpg"}).encode()
+    body = json.dumps({"source": "a.jpg", "target": "b.jpg", "options": options}).encode()
     headers = {"Authorization": f"Bearer {machine.key()}", "Content-Type": "application/json", "Prefer": "wait=60"}
     seconds, status, answer = post(machine, "intake", "/v1/jobs", headers, body)
     assert status == 200, answer
@@ -189,8 +201,9 @@ def sample_of(store: LocalStore, job: str) -> Sample:
     record = records.find(store, TENANT, job)
     assert record
     events = {"moderate": contract.first("intake", TENANT, record.job, job)}
-    for stage, following in itertools.pairwise(STAGES[1:-1]):
+    for stage, following in itertools.pairwise(CHAIN):
         events[following] = reply_of(store, job, stage)
+    events["meter"] = events["notify"]
     lost = {"knativeerrordest": "http://swap.wakeswap.svc.cluster.local/", "knativeerrorcode": "503"}
     events["dead_letter"] = replace(events["swap"], extensions={**events["swap"].extensions, **lost})
     return Sample(store, job, events)
