@@ -54,7 +54,7 @@ def _likeness(known: Sequence[Trail], trail: Trail, cuts: Sequence[int]) -> floa
     assert before is not None and after is not None  # noqa: PT018 - trails are trimmed
     if float(np.linalg.norm(middle(before) - middle(after))) > _STEP * size_of(before):
         return 0.0
-    return 1 - difference(Appearance(last.smalls[-1]), Appearance(trail.smalls[0]))
+    return 1 - difference(Appearance(last.small), Appearance(trail.small))
 
 
 def _sum(vectors: Sequence[Floats]) -> Floats:

@@ -104,7 +104,7 @@ class Pursuit:
         small = self.looks.small + _LEARN * (seen.looks.small - self.looks.small)
         self.looks = Appearance(small, self.looks.vector)
         self._note(seen.face, seen.way, hidden=False)
-        self.trail.smalls[1:] = [small]
+        self.trail.small = small
 
     def miss(self, look: Look) -> None:
         """It was not seen."""

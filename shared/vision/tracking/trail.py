@@ -53,8 +53,8 @@ class Trail:
     """Where it was missed: whether something else was seen in its place."""
     vectors: list[Floats] = field(default_factory=list)
     """[512] each, raw, of some frames in which it was seen well."""
-    smalls: list[Floats] = field(default_factory=list)
-    """First and last small picture (see `appearance`)."""
+    small: Floats = field(default_factory=lambda: np.zeros((16, 16, 3), np.float32))
+    """Running mean of small pictures of it (see `appearance`)."""
     offsets: list[tuple[int, Floats]] = field(default_factory=list)
     """Frame and [5, 2]: a refiner's points minus the mesh's, turned and scaled to the canonical face."""
     joined_before: bool = False
