@@ -29,11 +29,9 @@ _FONTS = (
     "application/vnd.ms-opentype",
     "application/font",
 )
-_QUICKTIME = dict(
-    pair.split(":")
-    for pair in "sqi:alb hye:arm eus:baq mya:bur zho:chi cze:ces nld:dut fre:fra kat:geo deu:ger ell:gre isl:ice mkd:mac "
-    "msa:may fas:per rum:ron slo:slk bod:tib cym:wel swe:sve".split()
-)
+_CODES = "sqi:alb hye:arm eus:baq mya:bur zho:chi cze:ces nld:dut fre:fra kat:geo deu:ger ell:gre isl:ice mkd:mac "
+_CODES += "msa:may fas:per rum:ron slo:slk bod:tib cym:wel swe:sve"
+_QUICKTIME = dict(pair.split(":") for pair in _CODES.split())
 """The one of several codes of a language under which FFmpeg finds QuickTime's number for it."""
 _COVER = Disposition.attached_pic
 
