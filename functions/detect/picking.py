@@ -35,8 +35,8 @@ class Picker:
         faces = choose_targets(seen.faces, how, options.min_face, order=options.order, min_score=options.min_score)
         if self._embedder is None:
             return Targets(faces)
-        vectors = _vectors(self._embedder, seen, faces)
-        return Targets(choose_alike(faces, vectors, self.reference(self._embedder), options.similarity))
+        reference = self.reference(self._embedder)
+        return Targets(choose_alike(faces, _vectors(self._embedder, seen, faces), reference, options.similarity))
 
     @property
     def embedder(self) -> Embedder | None:
