@@ -52,7 +52,9 @@ def frames(path: Path, *, alpha: bool = False) -> Iterator[Frame]:
         context = av.CodecContext.create("libvpx-vp9", "r") if alpha else stream.codec_context
         for packet in container.demux(stream):
             for frame in context.decode(packet if packet.size else None):
-                yield Frame(planes(frame), planar(frame.format.name), frame.pts, frame.duration or 0, frame.key_frame)
+                name = planar(frame.format.name)
+                flat = frame if frame.format.name.replace("yuvj", "yuv") == name else frame.reformat(format=name)
+                yield Frame(planes(flat), name, frame.pts, frame.duration or 0, frame.key_frame)
 
 
 def planes(frame: av.VideoFrame) -> tuple[NDArray[np.uint8], ...]:
@@ -88,9 +90,14 @@ def through(
 
 def written(piece: Piece, out: Path, found: Facts, choice: Target, *, copy: bool) -> set[int]:
     """Ticks of the frames that were passed on."""
-    own = {frame.pts: frame for frame in frames(piece.path, alpha=found.alpha) if piece.start <= frame.pts < piece.end}
+    hidden = found.alpha and found.codec == "vp9"
+    own = {frame.pts: frame for frame in frames(piece.path, alpha=hidden) if piece.start <= frame.pts < piece.end}
     passed: set[int] = set()
     with ClipWriter(out, piece.path, found, choice, quality=92) as writer:
+        if found.container in ANIMATIONS:
+            for frame in own.values():
+                writer.encode(frame)
+            return passed
         for number, group in enumerate(groups(piece.path)):
             mine = [at for at in group.times if at in own]
             if copy and number % 2 and len(mine) == len(group.times) and writer.takes(group):

@@ -20,6 +20,7 @@ OPTIONS = {
     "av1": {"preset": "12", "crf": "25"},
     "vp9": {"deadline": "realtime", "cpu-used": "8", "crf": "20", "b": "0"},
 }
+MILLISECOND = Fraction(1, 1000)
 NO_REF = ObjectRef("", "", 0, "")
 """Where a clip lies in the store is of no meaning to the library."""
 FORMATS = {"mp4": "mp4", "mov": "mov", "mkv": "matroska", "webm": "webm"}

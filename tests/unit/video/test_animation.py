@@ -1,0 +1,97 @@
+"""Animated pictures: durations, loops, transparency and colours, as another reader than ours sees them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from shared.video.animation import animate
+from tests.unit.video import made
+from tests.unit.video.chain import Finished, facts, through
+from tests.unit.video.made import Recipe, ticks
+
+CASES = Path("tests/data/video")
+STEPS = (40, 80, 20, 40, 200, 60, 40)
+FORMATS = ("gif", "webp", "png")
+
+
+def _seen(path: Path) -> tuple[list[int], list[np.ndarray], int]:
+    """Milliseconds and RGBA of each frame, and how often it is played (0: for ever)."""
+    with Image.open(path) as image:
+        durations, pictures = [], []
+        for number in range(image.n_frames):
+            image.seek(number)
+            image.load()
+            durations.append(round(image.info["duration"]))
+            pictures.append(np.asarray(image.convert("RGBA")))
+        return durations, pictures, image.info.get("loop", 1)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_video_becomes_an_animation_with_its_own_durations(form: str, tmp_path: Path) -> None:
+    recipe = Recipe("mkv", ticks=ticks(STEPS), time_base=made.MILLISECOND, keys=4)
+    done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form)
+    durations, pictures, loop = _seen(done.path)
+    assert (durations[:-1], loop, done.warnings) == (list(STEPS), 0, ())
+    for number, picture in enumerate(pictures):
+        right = np.abs(picture[..., :3].astype(int) - made.picture(number, (96, 64))).mean()
+        wrong = np.abs(picture[..., :3].astype(int) - made.picture(number + 1, (96, 64))).mean()
+        assert right < 12 < wrong
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_transparency_is_kept(form: str, tmp_path: Path) -> None:
+    done = through(CASES / "alpha_vp9.webm", tmp_path, container=form)
+    _, pictures, _ = _seen(done.path)
+    assert float((pictures[0][..., 3] == 0).mean()) == pytest.approx(0.587, abs=0.02)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_it_is_played_as_often_as_its_source(form: str, tmp_path: Path) -> None:
+    source = tmp_path / f"source.{form}"
+    frames = [Image.fromarray(made.picture(number, (64, 48))) for number in range(5)]
+    frames[0].save(source, save_all=True, append_images=frames[1:], duration=[40, 60, 100, 40, 50], loop=3)
+    played = facts(source).loops
+    done = _unchanged(source, tmp_path, frames)
+    assert facts(done).loops == played
+    assert _seen(done)[0] == [40, 60, 100, 40, 50]
+
+
+def _unchanged(source: Path, folder: Path, frames: list[Image.Image]) -> Path:
+    """An animation of lossless clips of `frames` that takes its facts from `source`."""
+    recipe = Recipe("mkv", ticks=ticks((40, 60, 100, 40)), time_base=made.MILLISECOND, size=(64, 48))
+    through_video: Finished = through(made.make(folder / "film.mkv", recipe), folder, container=source.suffix[1:])
+    known = facts(source)
+    plan = through_video.plan
+    last = replace(plan.parts[-1], end=290)
+    plan = replace(
+        plan, facts=replace(plan.facts, container=known.container, loops=known.loops), parts=(*plan.parts[:-1], last)
+    )
+    out = folder / f"again.{source.suffix[1:]}"
+    clips = [folder / f"clip.{number}.mkv" for number in range(len(plan.parts))]
+    animate(clips, plan, out, through_video.choice, quality=92)
+    return out
+
+
+def test_a_gif_of_more_than_fifty_frames_a_second_drops_some_and_says_so(tmp_path: Path) -> None:
+    recipe = Recipe("mkv", ticks=tuple(range(0, 100, 10)), time_base=made.MILLISECOND)
+    done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container="gif", seconds=10)
+    assert done.warnings == ("frames_dropped",)
+    assert _seen(done.path)[0] == [20, 20, 20, 20, 50]
+
+
+def test_an_animated_picture_becomes_a_video(tmp_path: Path) -> None:
+    gif = through(CASES / "alpha_vp9.webm", tmp_path, container="gif").path
+    folder = tmp_path / "video"
+    folder.mkdir()
+    done = through(gif, folder, container="mp4")
+    assert set(done.choice.warnings) == {"alpha_dropped", "chroma_reduced"}
+    (_, before, _), after = _seen(gif), made.decoded(done.path, "rgb24")
+    assert len(after) == len(before)
+    solid = before[3][..., 3] == 255
+    assert np.abs(after[3][1][solid].astype(int) - before[3][solid][:, :3]).mean() < 12
+    assert after[3][1][before[3][..., 3] == 0].max(initial=0) < 90
