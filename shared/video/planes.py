@@ -100,7 +100,7 @@ def _add(part: Samples, change: Reals, bounds: tuple[int, int]) -> None:
         change = cast("Reals", cv2.resize(change, size, interpolation=cv2.INTER_AREA))
     old = part.astype(np.float32)
     low, high = np.minimum(old, np.float32(bounds[0])), np.maximum(old, np.float32(bounds[1]))
-    part[:] = np.clip(old + np.rint(change), low, high)
+    part[:] = np.clip(old + np.rint(change[:height, :width]), low, high)
 
 
 def _cut(planes: tuple[Samples, ...], box: Box, form: Layout) -> list[Samples]:
