@@ -78,7 +78,8 @@ def _film(source: Source, kind: Kind, walk: Walk, bounds: Bounds) -> Facts:
         alpha = stream.metadata.get("alpha_mode") == "1"
         counted = span(container, stream, bounds.max_frames)
         if not counted.frames:
-            raise MediaTruncatedError if not walk.complete else NoVideoStreamError
+            promised = stream.frames > 0 or counted.broken or not walk.complete
+            raise MediaTruncatedError if promised else NoVideoStreamError
     with opening.opened(source, kind, damaged=not walk.complete) as container:
         stream = opening.pictures(container)
         first = _first(container, stream, alpha)
