@@ -19,7 +19,7 @@ from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 from PIL.WebPImagePlugin import WebPImageFile
 
-from shared.rejections import MediaCorruptError, UnsupportedMediaTypeError
+from shared.rejections import MediaCorruptError, MediaTruncatedError, UnsupportedMediaTypeError
 from shared.video import opening
 from shared.video.decoders import decoder
 from shared.video.formats import layout
@@ -69,7 +69,10 @@ def frames(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
     kind = sniff(source)
     if kind is None:
         raise UnsupportedMediaTypeError("This is a still picture.")
-    damage.truncated = not walked(kind.name, source).complete
+    walk = walked(kind.name, source)
+    if not walk.indexed:
+        raise MediaTruncatedError("The index of the video is missing.")
+    damage.truncated = not walk.complete
     found = _film(source, kind, wanted, damage) if kind.demuxer else _webp(source, wanted)
     for frame in found:
         if wanted.start is None or frame.pts >= wanted.start:
