@@ -33,7 +33,7 @@ _PRESETS = {
     "libx264": ("veryfast", "medium", "slow"),
     "libx265": ("superfast", "fast", "medium"),
     "libsvtav1": ("9", "7", "5"),
-    "libvpx-vp9": ("6", "4", "2"),
+    "libvpx-vp9": ("realtime 8", "realtime 5", "good 3"),
     "h264_nvenc": ("p3", "p5", "p7"),
     "hevc_nvenc": ("p3", "p5", "p7"),
     "av1_nvenc": ("p3", "p5", "p7"),
@@ -152,8 +152,9 @@ def options(name: str, spec: Spec) -> dict[str, str]:
             return {"preset": preset, "crf": factor, "g": gap, "svtav1-params": _joined(own)}
         case "libvpx-vp9":
             hidden = {"auto-alt-ref": "0"} if spec.target.alpha else {}
-            good = {"deadline": "good", "cpu-used": preset, "row-mt": "1", "tile-columns": "2", **hidden}
-            return {"crf": factor, "b": "0", "g": gap, **good}
+            deadline, used = preset.split()
+            own = {"deadline": deadline, "cpu-used": used, "row-mt": "1", "tile-columns": "2", **hidden}
+            return {"crf": factor, "b": "0", "g": gap, **own}
         case _:
             return {"preset": preset, "rc": "vbr", "cq": factor, "b": "0", "g": gap, "forced-idr": "1", "bf": "2"}
 
