@@ -10,10 +10,10 @@ from shared.events.choices import Options
 from shared.isolated.frames import Frames, decoded
 from shared.moderation.samples import Samples
 from shared.rejections import MediaCorruptError, MediaTruncatedError
-from shared.video import planes
 from shared.video.facts import Facts
 from shared.video.frame import Frame
 from shared.video.plan import Part
+from shared.video.square import Square
 from shared.vision.protocols import Image
 from shared.vision.tracking.finishing import Cast, finish
 from shared.vision.tracking.looks import Span
@@ -29,17 +29,17 @@ class _View:
     """Look."""
 
     frame: Frame
-    facts: Facts
+    square: Square
 
     @property
     def size(self) -> tuple[int, int]:
-        return self.facts.shown
+        return self.square.size
 
     def small(self, longest: int) -> Image:
-        return planes.small(self.frame, longest, self.facts)
+        return self.square.small(self.frame, longest)
 
     def part(self, span: Span) -> Image:
-        return planes.bgr(self.frame, span, self.facts)
+        return self.square.bgr(self.frame, span)
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Following:
         Raises what decoding does, MediaTruncatedError and MediaCorruptError for damage that is not to be passed over.
         """
         pace = Pace(every=self.ctx.video.detect_every, min_score=min(self.options.min_score, 0.5))
-        tracker, own = Tracker(self.models, pace), 0
+        tracker, square, own = Tracker(self.models, pace), Square(self.facts), 0
         with decoded(clip, self.facts, start=self._from(), held=pace.every + 1) as frames:
             for frame in frames:
                 if frame.pts >= self.part.end:
                     continue  # its damage is known only at the end
                 self.ctx.deadline.check()
-                tracker.feed(_View(frame, self.facts), frame.pts, cut=frame.cut)
+                tracker.feed(_View(frame, square), frame.pts, cut=frame.cut)
                 if frame.pts >= self.part.start:
                     own += 1
                     samples.look(frame)

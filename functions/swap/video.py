@@ -111,15 +111,16 @@ class _Making:
 
     def _replace(self, batch: list[Frame]) -> None:
         """The faces in some frames, in place."""
-        from shared.video import planes
+        from shared.video.square import Square
 
+        square = Square(self._facts)
         work: list[tuple[Frame, Patch, Image, Image]] = []
         for frame in batch:
-            for patch in patches(self._found.to_swap(frame.pts), self._facts.shown, self._faces.room):
-                before = planes.bgr(frame, patch.box, self._facts)
+            for patch in patches(self._found.to_swap(frame.pts), square.size, self._faces.room):
+                before = square.bgr(frame, patch.box)
                 work.append((frame, patch, before, before.copy()))
         if work:
             _, parts, _, pictures = zip(*work, strict=True)
             self._faces.replace(parts, pictures)
         for frame, patch, before, after in work:
-            planes.add(frame, patch.box, before, after, self._facts)
+            square.add(frame, patch.box, before, after)

@@ -18,7 +18,7 @@ NOBODY = -1
 
 
 class Place(NamedTuple):
-    """One face in one frame, upright pixels of the frame."""
+    """One face in one frame, in pixels of the frame as it is shown: upright and square."""
 
     track: int
     source: int
