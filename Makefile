@@ -64,7 +64,7 @@ trace: models $(VENV)/.tests-installed ## run one job through every stage and dr
 fuzz: $(VENV)/.tests-installed ## 10,000 mutated requests and events against real processes: no server error, no hang, no growth
 	@$(BIN)/python -m tests.fuzz
 
-bench-%: $(VENV)/.tests-installed ## bench-cold, bench-fetch, bench-wake, bench-chain, bench-swap, bench-paste, bench-frame: a table, and JSON as the last line
+bench-%: $(VENV)/.tests-installed ## bench-cold, bench-fetch, bench-wake, bench-chain, bench-swap, bench-paste, bench-frame, bench-video: a table, and JSON as the last line
 	@$(BIN)/python -m tests.benchmarks.bench_$(subst -,_,$*)
 
 clean: ## remove what was installed and fetched
