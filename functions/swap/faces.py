@@ -35,9 +35,11 @@ class Faces:
         except InvalidOptionError as error:  # in its range, and still nothing that this model can do
             raise UnusableOptionError(error.detail, context=error.context) from error
         if self._enhancer is not None:
+            blend = self.event.request.options.enhance_blend
             for patch, picture in zip(parts, pictures, strict=True):
-                meshes = [patch.local(place.mesh) for place in patch.places]
-                self._enhancer.enhance(picture, meshes, self.event.request.options.enhance_blend)
+                for strength in sorted({place.strength for place in patch.places}):
+                    meshes = [patch.local(place.mesh) for place in patch.places if place.strength == strength]
+                    self._enhancer.enhance(picture, meshes, blend * strength)
 
     @property
     def room(self) -> float:
