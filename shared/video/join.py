@@ -74,8 +74,9 @@ def join(
 
 
 def _options(facts: Facts, choice: Target) -> dict[str, str]:
+    """The index comes first, so that a player needs not fetch the end before it begins."""
     if choice.container not in ("mp4", "mov"):
-        return {}
+        return {"cues_to_front": "1"}
     ticks = {"video_track_timescale": str(facts.time_base[1]), "movie_timescale": _MOVIE_TICKS}
     return {"movflags": "+faststart", **ticks}
 
