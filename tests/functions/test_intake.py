@@ -133,6 +133,39 @@ def test_img_06_img_09_img_10_a_bad_upload_is_one_rejected_event(door: Door, nam
 
 
 @pytest.mark.parametrize(
+    ("name", "code", "status"),
+    [
+        ("audio_only.mp4", "no_video_stream", 422),
+        ("zero_frames.mp4", "no_video_stream", 422),
+        ("no_moov.mp4", "media_truncated", 422),
+        ("zero_bytes.mp4", "media_empty", 422),
+    ],
+)
+def test_vid_09_an_upload_without_pictures_is_one_rejected_event(door: Door, name: str, code: str, status: int) -> None:
+    door.app.store.put("tenants/demo/inbox/a/source.jpg", picture())
+    door.app.store.put("tenants/demo/inbox/a/target.mp4", (DATA / "video" / name).read_bytes())
+    for event_id in ("n-1", "n-1", "n-2"):
+        assert door.notify("tenants/demo/inbox/a/target.mp4", event_id=event_id).status_code == 202
+    assert len({identity for identity, _ in door.published}) == 1
+    rejection = door.published[0][1]
+    assert (rejection["code"], rejection["status"]) == (code, status)
+    assert {headers["ce-type"] for _, headers, _ in door.broker.received} == {"dev.wakeswap.intake.rejected.v1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "media", "content_type"),
+    [("one_frame.mp4", "video", "video/mp4"), ("jpeg_named.mp4", "image", "image/jpeg")],
+)
+def test_vid_09_content_says_what_an_upload_is(door: Door, name: str, media: str, content_type: str) -> None:
+    door.app.store.put("tenants/demo/inbox/a/source.jpg", picture())
+    door.app.store.put("tenants/demo/inbox/a/target.mp4", (DATA / "video" / name).read_bytes())
+    door.notify("tenants/demo/inbox/a/target.mp4")
+    assert [headers["ce-media"] for _, headers, _ in door.broker.received] == [media]
+    (job,) = [data for _, data in door.published]
+    assert (job["media"], job["target"]["content_type"]) == (media, content_type)
+
+
+@pytest.mark.parametrize(
     ("data", "kind", "status"), [("no json", "text/plain", 400), (b"\x00", "image/png", 400), ({"a": 1}, "", 204)]
 )
 def test_s3_10_what_is_no_notification(door: Door, data: Any, kind: str, status: int) -> None:
