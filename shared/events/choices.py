@@ -24,7 +24,7 @@ class Options:
     faces: str = "many"
     """Target faces: `many` (all), `one` (the largest), `reference` (those of the person on the `reference` picture;
     needs a face recogniser that the tenant may use), or an index counted from 0 in the order that `order` says, 0..999.
-    """
+    What that means in a video stands in docs/tracking.md."""
     order: str = "position"
     """How an index counts the target faces: `position` (left to right by the centre, then top to bottom), `size`
     (largest first) or `score` (surest first). All found faces count, also those too small or too unsure to be swapped.
