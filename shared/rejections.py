@@ -26,7 +26,7 @@ class MediaCorruptError(RejectedError):
 class UnsupportedMediaTypeError(RejectedError):
     status = 415
     code = "unsupported_media_type"
-    title = "Not a supported picture format"
+    title = "Not a supported format"
 
 
 class NoVideoStreamError(RejectedError):
