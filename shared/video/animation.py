@@ -32,7 +32,7 @@ def animate(clips: Sequence[Path], plan: Plan, out: Path, choice: Target, qualit
     It is played as often as the source, or for ever where the source is no animated picture. Gives the warning
     `frames_dropped` for a GIF of more than 50 frames a second. Raises EncodeFailedError.
     """
-    shots = _Shots(clips, plan)
+    shots = _Shots(clips, plan, alpha=choice.alpha)
     if not plan.facts.damage and shots.count != sum(part.frames for part in plan.parts):
         raise EncodeFailedError(f"The clips hold {shots.count} pictures.")
     try:
@@ -56,8 +56,8 @@ def _again(facts: Facts) -> int:
 class _Shots:
     """The frames of all clips with their times, as often as they are asked for."""
 
-    def __init__(self, clips: Sequence[Path], plan: Plan) -> None:
-        self._clips, self._pixels = clips, "bgra" if plan.facts.alpha else "bgr24"
+    def __init__(self, clips: Sequence[Path], plan: Plan, *, alpha: bool) -> None:
+        self._clips, self._pixels = clips, "bgra" if alpha else "bgr24"
         tick = Fraction(*plan.facts.time_base)
         ticks = sorted(at for clip in clips for at in _ticks(clip))
         self.count = len(ticks)

@@ -18,6 +18,8 @@ CODECS["mkv"] = CODECS["mp4"]
 """By container; the first is taken where the one asked for is not among them."""
 _OURS = {"h264": "h264", "hevc": "h265", "av1": "av1", "vp9": "vp9"}
 """FFmpeg's names of codecs that are written here too."""
+_HDR = (16, 18)
+"""Transfer characteristics of ITU-T H.273: PQ and HLG."""
 _TRANSPARENT = ("webm", "mkv")
 """Containers that carry VP9's second, hidden picture."""
 _DEPTHS = {"h264": (8, 10), "h265": (8, 10, 12), "av1": (8, 10), "vp9": (8,)}
@@ -36,24 +38,37 @@ class Target:
     """Coded pixels: the source's, or one more where the codec takes no odd number."""
     height: int
     alpha: bool = False
+    mapped: bool = False
+    """Whether HDR becomes an ordinary picture, since 8 bits are too few for it."""
     warnings: tuple[str, ...] = ()
-    """What could not be kept: `codec_changed`, `alpha_dropped`, `depth_reduced`, `chroma_reduced`."""
+    """What could not be kept: `codec_changed`, `alpha_dropped`, `depth_reduced`, `chroma_reduced`, `tone_mapped`; of an
+    animated picture `audio_dropped` and `subtitles_dropped`."""
 
 
 def choose(facts: Facts, container: str = "same", codec: str = "same") -> Target:
     """`container` and `codec` as in `shared.events.choices.Options`."""
     place = facts.container if container == "same" else container
     source = planar(facts.pixel_format)
-    base = Target(place, LOSSLESS, source, facts.width, facts.height)
     if place in ANIMATIONS:
-        return replace(base, alpha=facts.alpha)
+        return _animation(facts, place, source)
     name, warnings = _codec(facts, place, codec)
     alpha = facts.alpha and name == "vp9" and place in _TRANSPARENT
     if facts.alpha and not alpha:
         warnings = (*warnings, "alpha_dropped")
     written, reduced = _pixels(layout(source), name, alpha)
+    mapped = facts.colour.transfer in _HDR and layout(written).depth == 8 < facts.depth
     width, height = _size(facts, name, layout(written))
-    return Target(place, name, written, width, height, alpha, (*warnings, *reduced))
+    warnings = (*warnings, *reduced, *(("tone_mapped",) if mapped else ()))
+    return Target(place, name, written, width, height, alpha, mapped, warnings)
+
+
+def _animation(facts: Facts, container: str, source: str) -> Target:
+    mapped = facts.colour.transfer in _HDR
+    kinds = {other.kind for other in facts.others}
+    lost = {"audio_dropped": "audio" in kinds, "subtitles_dropped": "subtitle" in kinds, "tone_mapped": mapped}
+    base = Target(container, LOSSLESS, "gbrp" if mapped else source, facts.width, facts.height)
+    alpha = facts.alpha and not mapped
+    return replace(base, alpha=alpha, mapped=mapped, warnings=tuple(word for word, is_so in lost.items() if is_so))
 
 
 def _codec(facts: Facts, container: str, codec: str) -> tuple[str, tuple[str, ...]]:

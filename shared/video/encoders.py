@@ -6,7 +6,7 @@ Knows PyAV, the facts and what is to be written.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from logging import getLogger
@@ -16,7 +16,7 @@ from av.codec.context import Flags
 from av.video.codeccontext import VideoCodecContext
 
 from shared.video.choosing import LOSSLESS, Target
-from shared.video.facts import Facts
+from shared.video.facts import Colour, Facts
 from shared.video.faults import EncodeFailedError
 from shared.video.formats import layout
 from shared.video.light import Light
@@ -40,6 +40,7 @@ _PRESETS = {
 }
 GAP = 2
 """Most seconds between two key frames."""
+_BT709 = Colour(primaries=1, transfer=1, matrix=1)
 _RANGES = {False: 1, True: 2}
 """FFmpeg's numbers of limited and full range."""
 FIELDS = {2: "tff", 3: "bff", 4: "bff", 5: "tff"}
@@ -119,16 +120,18 @@ def configure(context: VideoCodecContext, name: str, spec: Spec) -> None:
 
 def paint(context: VideoCodecContext, facts: Facts, target: Target) -> None:
     """Say how numbers are colours. What was red, green and blue becomes BT.709 where it is written as luma."""
-    colour, turned = facts.colour, facts.colour.matrix == 0 and layout(target.pixel_format).kind == "yuv"
-    context.color_range = _RANGES[colour.full_range and not turned]
-    context.color_primaries = colour.primaries
-    context.color_trc = colour.transfer
-    context.colorspace = 1 if turned else colour.matrix
+    yuv, colour = layout(target.pixel_format).kind == "yuv", facts.colour
+    if target.mapped:
+        colour = replace(_BT709, full_range=not yuv, matrix=1 if yuv else 0)
+    elif colour.matrix == 0 and yuv:
+        colour = replace(colour, full_range=False, matrix=1)
+    context.color_range = _RANGES[colour.full_range]
+    context.color_primaries, context.color_trc, context.colorspace = colour.primaries, colour.transfer, colour.matrix
 
 
 def rate(facts: Facts) -> Fraction:
-    """Frames a second, as encoders plan with it."""
-    return Fraction(*facts.rate) if all(facts.rate) else Fraction(25)
+    """Frames a second, as encoders plan with it: SVT-AV1 plans with 240 at most."""
+    return min(Fraction(*facts.rate), Fraction(240)) if all(facts.rate) else Fraction(25)
 
 
 def options(name: str, spec: Spec) -> dict[str, str]:

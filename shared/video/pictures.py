@@ -5,6 +5,7 @@ Nothing is converted where both are the same. Knows numpy, PyAV and the pixel fo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import av
@@ -17,6 +18,7 @@ from shared.video.choosing import Target
 from shared.video.facts import Facts
 from shared.video.formats import layout
 from shared.video.frame import Frame, Samples
+from shared.video.planes import bgr
 
 _BT709 = 1
 
@@ -31,16 +33,24 @@ class Pictures:
     def made(self, frame: Frame, *, key: bool) -> av.VideoFrame:
         """A copy: the planes of `frame` may be used again at once."""
         target, planes, pixel_format = self._target, frame.planes, frame.pixel_format
-        if layout(pixel_format).alpha and not target.alpha:
+        if target.mapped:
+            planes, pixel_format = self._ordinary(frame), "gbrp"
+        elif layout(pixel_format).alpha and not target.alpha:
             planes, pixel_format = _on_black(planes, pixel_format, full=self._facts.colour.full_range)
         picture = _filled(planes, pixel_format, target.width, target.height)
-        picture.color_range = 2 if self._facts.colour.full_range else 1
+        picture.color_range = 2 if self._facts.colour.full_range or target.mapped else 1
         if pixel_format != target.pixel_format:
             picture = self._converted(picture, pixel_format)
         picture.pts, picture.time_base = frame.pts, Fraction(*self._facts.time_base)
         picture.duration = frame.duration
         picture.pict_type = PictureType.I if key else PictureType.NONE
         return picture
+
+    def _ordinary(self, frame: Frame) -> tuple[Samples, ...]:
+        """Green, blue and red of what was HDR."""
+        facts = replace(self._facts, rotation=0)
+        blue, green, red = np.moveaxis(bgr(frame, (0, 0, facts.width, facts.height), facts), -1, 0)
+        return green, blue, red
 
     def _converted(self, picture: av.VideoFrame, pixel_format: str) -> av.VideoFrame:
         kinds = layout(pixel_format).kind, layout(self._target.pixel_format).kind

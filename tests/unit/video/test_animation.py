@@ -77,6 +77,11 @@ def _unchanged(source: Path, folder: Path, frames: list[Image.Image]) -> Path:
     return out
 
 
+def test_sound_has_no_place_in_an_animation_and_is_named(tmp_path: Path) -> None:
+    done = through(CASES / "moov_at_end.mp4", tmp_path, container="webp")
+    assert done.choice.warnings == ("audio_dropped",)
+
+
 def test_a_gif_of_more_than_fifty_frames_a_second_drops_some_and_says_so(tmp_path: Path) -> None:
     recipe = Recipe("mkv", ticks=tuple(range(0, 100, 10)), time_base=made.MILLISECOND)
     done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container="gif", seconds=10)

@@ -21,6 +21,7 @@ from shared.video.encoders import Means, encoder, usable
 from shared.video.facts import Facts
 from shared.video.faults import EncodeFailedError
 from shared.video.frame import Frame
+from shared.video.planes import bgr
 from shared.video.quality import rate_factor
 from tests.unit.video import made
 from tests.unit.video.chain import facts, frames, ssim, through
@@ -103,6 +104,23 @@ def test_vid_05_hlg_keeps_depth_and_colours_in_webm_too(tmp_path: Path) -> None:
     with av.open(str(done.path)) as container:
         frame = next(container.decode(video=0))
         assert (frame.format.name, frame.color_trc) == ("yuv420p10le", 18)
+
+
+@pytest.mark.parametrize(("container", "codec"), [("webm", "vp9"), ("png", "same"), ("gif", "same")])
+def test_vid_05_where_hdr_cannot_be_it_becomes_an_ordinary_picture_and_is_named(
+    container: str, codec: str, tmp_path: Path
+) -> None:
+    source = CASES / "hlg_10bit_hevc.mp4"
+    done = through(source, tmp_path, container=container, codec=codec)
+    assert "tone_mapped" in done.choice.warnings
+    known = facts(source)
+    wanted = bgr(next(iter(frames(source))), (0, 0, known.width, known.height), known)
+    with av.open(str(done.path)) as opened:
+        frame = next(opened.decode(video=0))
+        found = frame.to_ndarray(format="bgr24")
+        if container == "webm":
+            assert (frame.color_primaries, frame.color_trc, frame.colorspace) == (1, 1, 1)
+    assert np.abs(found.astype(int) - wanted).mean() < 8
 
 
 def test_vid_05_ten_bits_of_h264_stay_ten(tmp_path: Path) -> None:
