@@ -11,6 +11,7 @@ import pytest
 
 from shared.errors import WakeswapError
 from shared.isolated.facts import facts
+from shared.isolated.frames import decoded
 from shared.rejections import (
     ImageTooLargeError,
     ImageTooSmallError,
@@ -134,6 +135,19 @@ def test_times_come_from_packets(tmp_path: Path, container: str) -> None:
     assert abs((found.end - found.start) * base - Fraction(uneven[-1] + 512, 12800)) <= Fraction(1, 500)
     late = look(make(tmp_path / f"b.{container}", replace(recipe, ticks=tuple(tick + 6400 for tick in uneven))))
     assert abs(late.start * Fraction(*late.time_base) - Fraction(1, 2)) <= Fraction(1, 1000)
+
+
+def test_what_an_edit_list_leaves_out_is_not_counted(tmp_path: Path) -> None:
+    with av.open(str(make(tmp_path / "a.mp4", Recipe()))) as whole, av.open(str(tmp_path / "b.mp4"), "w") as out:
+        stream = out.add_stream_from_template(whole.streams.video[0])
+        for packet in whole.demux(video=0):
+            if packet.size:
+                packet.pts, packet.dts, packet.stream = packet.pts - 5 * 512, packet.dts - 5 * 512, stream
+                out.mux(packet)
+    found = look(tmp_path / "b.mp4")
+    assert (found.frames, found.start, found.end) == (19, 0, 19 * 512)
+    with decoded(tmp_path / "b.mp4", found) as frames:
+        assert [frame.pts for frame in frames] == list(range(0, 19 * 512, 512))
 
 
 def test_pixels_that_are_not_square(tmp_path: Path) -> None:
