@@ -30,7 +30,9 @@ def intake(tmp_path: Path) -> Iterator[StageProcess]:
     settings = {
         "WAKESWAP_API_KEYS": f"demo={KEY}",
         "WAKESWAP_CONCURRENCY": "8",
-        "WAKESWAP_TENANTS": json.dumps({"demo": {"policy": {"max_concurrent": 1000, "max_bytes": 200_000}}}),
+        "WAKESWAP_TENANTS": json.dumps(
+            {"demo": {"policy": {"max_concurrent": 1000, "max_bytes": 200_000, "max_video_bytes": 200_000}}}
+        ),
     }
     with (
         broker() as server,
