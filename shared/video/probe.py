@@ -31,7 +31,8 @@ from shared.video.facts import Colour, Facts, Other
 from shared.video.formats import layout, planar
 from shared.video.sniff import Kind, sniff
 from shared.video.source import Source
-from shared.video.walk import Walk, walked
+from shared.video.walk import walked
+from shared.video.walking import Walk
 
 TRUNCATED, DAMAGED = "truncated", "frames_damaged"
 _FIRST = 300

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from shared.imaging import sniff as pictures
 from shared.rejections import MediaEmptyError, UnsupportedMediaTypeError
-from shared.video import walk
+from shared.video import animations
 from shared.video.source import Source
 
 
@@ -60,7 +60,7 @@ def sniff(source: Source) -> Kind | None:
             raise
         return MOV if head[8:12] == b"qt  " else MP4
     kind = _ANIMATED.get(picture)
-    return kind if kind is not None and walk.is_animated(kind.name, source) else None
+    return kind if kind is not None and animations.is_animated(kind.name, source) else None
 
 
 def may_move(head: bytes) -> bool:
