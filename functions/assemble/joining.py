@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shared.context import Context
 from shared.events.payloads import Clip, Size, Video
 from shared.jobs.film import Done, Film
-from shared.rejections import ObjectGoneError
+from shared.rejections import NoFaceInTargetError, ObjectGoneError
 from shared.video.plan import Plan
 
 if TYPE_CHECKING:
@@ -26,8 +26,13 @@ class Joining:
     ctx: Context
 
     def video(self) -> Video | list[int]:
-        """The joined video, or the segments whose clips are gone. Raises ObjectGoneError where the target is."""
+        """The joined video, or the segments whose clips are gone.
+
+        Raises NoFaceInTargetError where no segment shows a face that the job means, ObjectGoneError where the target is.
+        """
         done = [self.film.read(index) for index in range(len(self.plan.parts))]
+        if not any(one.frames_swapped for one in done):
+            raise NoFaceInTargetError("No frame of the video shows a face that the job means.")
         with TemporaryDirectory(prefix="assemble-") as name:
             folder = Path(name)
             clips, lost = self._fetched(done, folder)
