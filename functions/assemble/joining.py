@@ -28,7 +28,7 @@ class Joining:
     def video(self) -> Video | list[int]:
         """The joined video, or the segments whose clips are gone.
 
-        Raises NoFaceInTargetError where no segment shows a face that the job means, ObjectGoneError where the target is.
+        Raises NoFaceInTargetError where no segment shows a face that is meant, ObjectGoneError where the target is.
         """
         done = [self.film.read(index) for index in range(len(self.plan.parts))]
         if not any(one.frames_swapped for one in done):
