@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.1
 sys.path.insert(0, str(ROOT))
 
 from shared.errors import ConfigError, WakeswapError  # noqa: E402
-from shared.models import audit, build, display  # noqa: E402
+from shared.models import build, display  # noqa: E402
 from shared.models.cache import ModelCache  # noqa: E402
 from shared.models.catalog import Catalog  # noqa: E402
 from shared.models.filling import Filler, asked_for  # noqa: E402
@@ -35,7 +35,6 @@ from shared.models.progress import Progress, Step  # noqa: E402
 from shared.models.spec import ModelSpec  # noqa: E402
 from shared.models.tally import Tally  # noqa: E402
 from shared.settings import ModelSettings, Settings  # noqa: E402
-from shared.tenancy import directory  # noqa: E402
 
 
 def main() -> int:
@@ -87,6 +86,8 @@ def watch(settings: Settings, filler: Filler, specs: Sequence[ModelSpec], second
     Ends with SIGTERM; a source that fails may recover. Each round has its own cache objects: between rounds none is
     held, so that room can be made for a new version.
     """
+    from shared.tenancy import directory  # every stage's init step would pay for it
+
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     known = settings.tenants
     tenants = directory.load(known.tenants, folder=known.folder if Path(known.folder).is_dir() else "")
@@ -104,6 +105,8 @@ def watch(settings: Settings, filler: Filler, specs: Sequence[ModelSpec], second
 
 def verify(catalog: Catalog, cache: ModelCache, progress: Progress) -> None:
     """What a schedule runs: a hit only looks at sizes and times."""
+    from shared.models import audit
+
     for finding in audit.heal(cache, catalog, progress):
         print(f"model-warmup: {finding.state}: {finding.folder}/{finding.file}", file=sys.stderr)
 

@@ -39,16 +39,16 @@ _MAGIC = (
     (b"\xff\x4f\xff\x51", "a JPEG 2000 picture"),
 )
 _TEXTS = (
-    (re.compile(rb"#extm3u"), "a playlist (M3U8)"),
-    (re.compile(rb"ffconcat version"), "a playlist (ffconcat)"),
-    (re.compile(rb"\[playlist\]"), "a playlist (PLS)"),
-    (re.compile(rb"<asx\b"), "a playlist (ASX)"),
-    (re.compile(rb"(?s)(<\?xml\b|<!--|<!doctype\s+svg\b).*<svg\b|<svg\b"), "an SVG document"),
-    (re.compile(rb"<!doctype\s+html\b|<html\b|<head\b|<body\b|<script\b"), "an HTML page"),
-    (re.compile(rb"<\?xml\b|<!doctype\b|<!entity\b"), "an XML document"),
-    (re.compile(rb"[\[{]\s*[\"\[{\]}]"), "a JSON document"),
+    (rb"#extm3u", "a playlist (M3U8)"),
+    (rb"ffconcat version", "a playlist (ffconcat)"),
+    (rb"\[playlist\]", "a playlist (PLS)"),
+    (rb"<asx\b", "a playlist (ASX)"),
+    (rb"(?s)(<\?xml\b|<!--|<!doctype\s+svg\b).*<svg\b|<svg\b", "an SVG document"),
+    (rb"<!doctype\s+html\b|<html\b|<head\b|<body\b|<script\b", "an HTML page"),
+    (rb"<\?xml\b|<!doctype\b|<!entity\b", "an XML document"),
+    (rb"[\[{]\s*[\"\[{\]}]", "a JSON document"),
 )
-"""In lower case, from the first character that is no space."""
+"""In lower case, from the first character that is no space; compiled when the first stranger comes."""
 _MARKS = b"\xef\xbb\xbf\xff\xfe\xfe\xff"
 """Bytes of byte order marks."""
 
@@ -66,4 +66,4 @@ def name_of(data: bytes) -> str:
     if head[:4] == b"RIFF":
         return "a film or sound (RIFF)"
     text = head.replace(b"\0", b"").lstrip(_MARKS + b" \t\r\n\f\v").lower()  # UTF-16 too
-    return next((name for shape, name in _TEXTS if shape.match(text)), "")
+    return next((name for shape, name in _TEXTS if re.match(shape, text)), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -136,13 +137,11 @@ def _facts(settings: ModelSettings) -> Facts | None:
 
 
 def _version(package: str) -> str:
-    """Empty for one that is not installed."""
-    from importlib.metadata import PackageNotFoundError, version  # 20 ms that only the init step needs to spend
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+    """Empty for one that is not installed. By the name of the folder that every installer leaves beside a package:
+    importlib.metadata would cost each init step 20 ms."""
+    pattern = f"{package.replace('-', '_')}-*.dist-info"
+    found = (path for folder in sys.path for path in Path(folder or ".").glob(pattern))
+    return next((path.stem.rpartition("-")[2] for path in found), "")
 
 
 def _runtime(settings: ModelSettings) -> Runtime:

@@ -5,6 +5,7 @@ The stage is imported by name at run time; this module knows everything in share
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -120,6 +121,9 @@ def _services(loaded: Stage, settings: Settings, metrics: PrometheusMetrics, tra
 
 
 def _ready(stage_name: str, metrics: PrometheusMetrics, tracer: Tracer, seconds: float) -> None:
+    if not gc.isenabled():  # gunicorn.conf turned it off
+        gc.freeze()  # what is there now stays: no later collection has to walk through it
+        gc.enable()
     metrics.observe("wake", seconds, stage=stage_name)
     tracer.ready()
 
