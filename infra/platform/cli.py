@@ -21,6 +21,7 @@ import yaml
 
 from infra.local.fields import ManifestError
 from infra.local.yamldocs import kubectl, parse_documents, read_documents
+from infra.platform import known
 from infra.platform.check import findings
 from infra.platform.configs import DEFAULTS, Config, Configs
 from infra.platform.needs import Need, missing, needs
@@ -37,10 +38,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     command: Command = parsed.command
     try:
-        return command(parsed, [*read_documents(parsed.overlay)])
+        return command(parsed, _read(parsed.overlay))
     except ManifestError as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def _read(overlay: Path) -> list[Doc]:
+    """Raises ManifestError where nothing is found: an empty overlay has no faults, and is none that anyone means."""
+    docs: list[Doc] = [*read_documents(overlay)]
+    if not docs:
+        raise ManifestError(f"{overlay}", "there is nothing in it")
+    return docs
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,13 +100,16 @@ def _flags(_: argparse.Namespace, docs: list[Doc]) -> int:
 
 def _lint(arguments: argparse.Namespace, docs: list[Doc]) -> int:
     own = Configs.of(docs)
-    found = findings(Stack(docs, own if own.written else Configs.of(read_documents(SETTINGS))))
+    schemas = known.schemas()
+    found = findings(Stack(docs, own if own.written else Configs.of(read_documents(SETTINGS)), schemas))
     if arguments.json:
         print(json.dumps([each._asdict() for each in found], indent=1))
     else:
         for each in found:
             print(each)
         print(f"{len(docs)} objects, {len(found)} faults", file=sys.stderr)
+    if schemas is None:
+        print("Fields were not looked at: pip install -r tests/requirements.txt", file=sys.stderr)
     return int(bool(found))
 
 

@@ -1,7 +1,8 @@
 """What a cluster's own ConfigMaps say, with Knative's defaults where they say nothing.
 
 The defaults are those of Knative Serving 1.23 and Eventing 1.22 (their config/core/configmaps). Knative reads a flag
-whatever its case, and takes every value that it does not know for the default without a word.
+whatever its case but not with a space beside it, and takes every value that it does not know for the default without a
+word.
 """
 
 from __future__ import annotations
@@ -58,6 +59,30 @@ DEFAULTS: dict[Config, dict[str, str]] = {
         "delivery-timeout": "enabled",
     },
 }
+OTHERS: dict[Config, frozenset[str]] = {
+    AUTOSCALER: frozenset(
+        {
+            *("activator-capacity", "container-concurrency-target-default", "container-concurrency-target-percentage"),
+            *("initial-scale", "max-scale", "max-scale-down-rate", "max-scale-limit", "max-scale-up-rate", "min-scale"),
+            *("panic-threshold-percentage", "panic-window-percentage", "pod-autoscaler-class", "scale-down-delay"),
+            *("requests-per-second-target-default", "scale-to-zero-grace-period", "stable-window"),
+            *("scale-to-zero-pod-retention-period", "target-burst-capacity"),
+        }
+    ),
+    SERVING_DEFAULTS: frozenset(
+        {
+            *("allow-container-concurrency-zero", "container-concurrency", "container-name-template"),
+            *("enable-service-links", "init-container-name-template", "revision-timeout-seconds"),
+            *("revision-idle-timeout-seconds", "revision-response-start-timeout-seconds"),
+            *(
+                f"revision-{resource}-{end}"
+                for resource in ("cpu", "memory", "ephemeral-storage")
+                for end in ("request", "limit")
+            ),
+        }
+    ),
+}
+"""Keys that Knative reads and no need of ours is about."""
 _FLAG = frozenset({"enabled", "allowed", "disabled"})
 _TRUTH = frozenset({"true", "false"})
 _KNOWN = {
@@ -76,17 +101,19 @@ class Configs:
         """From documents, of which those that are no ConfigMap of Knative's are left out; the last of a key wins."""
         written: dict[Config, dict[str, str]] = {}
         for doc in docs:
-            metadata = doc.get("metadata") or {}
+            metadata, data = doc.get("metadata"), doc.get("data")
+            if doc.get("kind") != "ConfigMap" or not isinstance(metadata, Mapping) or not isinstance(data, Mapping):
+                continue
             config = Config(str(metadata.get("namespace")), str(metadata.get("name")))
-            if doc.get("kind") == "ConfigMap" and config in DEFAULTS:
-                data = {key: str(value) for key, value in (doc.get("data") or {}).items() if key != "_example"}
+            if config in DEFAULTS:
+                data = {key: str(value) for key, value in data.items() if key != "_example"}
                 written.setdefault(config, {}).update(data)
         return cls(written)
 
     def value(self, config: Config, key: str) -> str:
         """What holds for this key, in lower case."""
         known = {**DEFAULTS[config], **self.written.get(config, {})}
-        text = known[key].strip().lower()
+        text = known[key].lower()
         return text if text in allowed(config, key) or text.isdigit() else DEFAULTS[config][key]
 
 

@@ -30,6 +30,11 @@ def listing(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def whole(value: object, default: int) -> int:
+    """A number as it is written; `default` for 0, for nothing and for what is none."""
+    return value if isinstance(value, int) and value else default
+
+
 def name_of(doc: Doc) -> str:
     """`Kind/name`, as every message begins."""
     return f"{doc.get('kind')}/{mapping(doc.get('metadata')).get('name')}"

@@ -1,49 +1,12 @@
-"""The schemas of every kind that we write: Knative's from tests/data, those of other projects as far as we write their
-kinds, Kubernetes' own from kubernetes-validate."""
+"""The schemas, in tests that cannot do without them."""
 
 from __future__ import annotations
 
-import importlib.resources
-import json
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-import yaml
-
+from infra.platform import known
 from infra.platform.schemas import Schemas
 
-DATA = Path(__file__).parents[1] / "data/knative"
-KUBERNETES = "v1.34.0-local-strict"
-"""The oldest Kubernetes that Knative Serving 1.22 runs on: what it knows, all newer ones know."""
-CORE = {
-    ("v1", "Namespace"): "namespace-v1",
-    ("v1", "ConfigMap"): "configmap-v1",
-    ("v1", "Secret"): "secret-v1",
-    ("v1", "Service"): "service-v1",
-    ("v1", "ServiceAccount"): "serviceaccount-v1",
-    ("v1", "PersistentVolumeClaim"): "persistentvolumeclaim-v1",
-    ("v1", "ResourceQuota"): "resourcequota-v1",
-    ("v1", "LimitRange"): "limitrange-v1",
-    ("apps/v1", "DaemonSet"): "daemonset-apps-v1",
-    ("apps/v1", "Deployment"): "deployment-apps-v1",
-    ("batch/v1", "Job"): "job-batch-v1",
-    ("batch/v1", "CronJob"): "cronjob-batch-v1",
-    ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicy-networking-v1",
-    ("rbac.authorization.k8s.io/v1", "Role"): "role-rbac-v1",
-    ("rbac.authorization.k8s.io/v1", "RoleBinding"): "rolebinding-rbac-v1",
-    ("rbac.authorization.k8s.io/v1", "ClusterRole"): "clusterrole-rbac-v1",
-    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): "clusterrolebinding-rbac-v1",
-    ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclass-scheduling-v1",
-    ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudget-policy-v1",
-}
 
-
-@cache
 def schemas() -> Schemas:
-    folder = importlib.resources.files("kubernetes_validate") / "kubernetes-json-schema" / KUBERNETES
-    known: dict[str, Any] = json.loads((folder / "_definitions.json").read_text())["$defs"]
-    kinds = {kind: json.loads((folder / f"{file}.json").read_text()) for kind, file in CORE.items()}
-    files = sorted([*DATA.glob("crds/*.yaml"), *DATA.glob("minimal/*.yaml")])
-    crds = [doc for file in files for doc in yaml.load_all(file.read_text(), yaml.CSafeLoader)]
-    return Schemas.of(crds, kinds, known)
+    found = known.schemas()
+    assert found, "kubernetes-validate is not installed: pip install -r tests/requirements.txt"
+    return found

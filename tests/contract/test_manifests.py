@@ -14,10 +14,11 @@ import yaml
 
 from infra.platform.check import findings
 from infra.platform.cli import manifests
-from infra.platform.configs import AUTOSCALER, DEFAULTS, Configs
+from infra.platform.configs import AUTOSCALER, DEFAULTS, OTHERS, Configs
 from infra.platform.needs import needs
 from infra.platform.rules.probes import deadline
 from infra.platform.stack import Stack
+from shared.settings import Settings
 from tests.contract.components import BARE, CACHES, COMPONENTS, ROOT, of_kind, render, rendered
 from tests.contract.schemas import schemas
 from tests.contract.test_topology import OVERLAYS
@@ -50,6 +51,19 @@ def test_a_cluster_takes_it_and_means_what_we_mean(overlay: str, components: tup
 def test_every_kind_has_a_schema(overlay: str, components: tuple[str, ...]) -> None:
     strange = {doc["kind"] for doc in rendered(overlay, *components) if not schemas().knows(doc)}
     assert strange == set(), "tests/contract/schemas.py: name its schema, or write a minimal one"
+
+
+@pytest.mark.parametrize(("overlay", "components"), EVERY, ids=lambda value: str(value) or "bare")
+def test_no_process_stops_at_a_setting_that_is_none(overlay: str, components: tuple[str, ...]) -> None:
+    """What a container is told in so many words; what its Secrets hold nobody knows here."""
+    docs = rendered(overlay, *components)
+    configs = {name: doc.get("data", {}) for name, doc in of_kind(docs, "ConfigMap").items()}
+    for service in Stack(docs).services:
+        for container in service.containers:
+            told = [configs[source["configMapRef"]["name"]] for source in container.sources if "configMapRef" in source]
+            environ = {name: value for data in told for name, value in data.items()}
+            environ |= {str(entry["name"]): str(entry["value"]) for entry in container.env if "value" in entry}
+            Settings.from_environment(environ)
 
 
 def test_a_tenants_own_namespace_is_as_the_readme_says() -> None:
@@ -151,6 +165,8 @@ def test_the_defaults_are_those_that_knative_ships() -> None:
             key: value for key, value in DEFAULTS[config].items() if key in shipped
         }
         assert set(DEFAULTS[config]) - set(shipped) <= {"autodetect-http2"}
+        assert set(shipped) == (DEFAULTS[config].keys() | OTHERS.get(config, set())) & set(shipped), "none unknown"
+        assert OTHERS.get(config, frozenset()) <= set(shipped)
 
 
 SHIPPED = {config: f"{config.namespace.removeprefix('knative-')}-{config.name}.yaml" for config in DEFAULTS}

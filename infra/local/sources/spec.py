@@ -98,7 +98,7 @@ def parse_ping(document: Mapping[str, object]) -> PingSource:
     timezone = text_at(spec, "timezone", "spec") or "UTC"
     try:
         ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError) as error:
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ManifestError("spec.timezone", f"unknown time zone {timezone!r}") from error
     return PingSource(
         namespace=namespace,

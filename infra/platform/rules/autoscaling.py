@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from infra.platform.durations import go_seconds
+from infra.platform.quantities import amount
 from infra.platform.rules.registry import rule
-from infra.platform.stack import AUTOSCALING, Service, Stack, annotations_of
+from infra.platform.stack import AUTOSCALING, Service, Stack, annotations_of, mapping
 
 _WHERE = "spec.template.metadata.annotations"
 
@@ -27,12 +28,16 @@ def _seconds(low: float, high: float = 3600) -> Callable[[str], bool]:
     return lambda text: low <= go_seconds(text) <= high and go_seconds(text).is_integer()
 
 
+CLASSES = ("kpa.autoscaling.knative.dev", "hpa.autoscaling.knative.dev")
+"""Any other name passes the webhook unless it ends in knative.dev, and then nobody scales the revision."""
+_METRICS = ("concurrency", "rps")
+"""Of the first; the second takes whatever the cluster measures."""
 _VALUES: dict[str, Callable[[str], bool]] = {
-    "class": lambda text: not text.endswith("knative.dev") or text.partition(".")[0] in ("kpa", "hpa"),
+    "class": lambda text: text in CLASSES,
     "metric": bool,
     "target": _number(0.01),
     "target-utilization-percentage": _number(1, 100),
-    "target-burst-capacity": _number(-1),
+    "target-burst-capacity": lambda text: text == "-1" or _number(0)(text),
     "min-scale": _whole(0),
     "max-scale": _whole(0),
     "initial-scale": _whole(0),
@@ -44,7 +49,7 @@ _VALUES: dict[str, Callable[[str], bool]] = {
     "panic-threshold-percentage": _number(110, 1000),
     "metric-aggregation-algorithm": lambda text: text in ("linear", "weighted-exponential", "weightedExponential"),
 }
-"""What Knative's webhook takes for each key; it takes every key that it does not know."""
+"""What Knative takes for each key; the webhook takes every key that it does not know."""
 
 
 @rule("autoscaling-key", "A misspelt key is taken without a word, and the default holds: no limit, no window.")
@@ -52,6 +57,15 @@ def key(stack: Stack) -> Iterator[tuple[str, str]]:
     for service in stack.services:
         for name in service.scale.keys() - _VALUES.keys():
             yield _at(service, name), "is no annotation of the autoscaler"
+
+
+@rule("autoscaling-label", "The autoscaler reads annotations, never labels: the default holds.")
+def label(stack: Stack) -> Iterator[tuple[str, str]]:
+    for service in stack.services:
+        for place, holder in (("metadata", service.doc), ("spec.template.metadata", service.template)):
+            for name in mapping(mapping(holder.get("metadata")).get("labels")):
+                if name.startswith(AUTOSCALING):
+                    yield f"{service.where}: {place}.labels[{name}]", f"belongs under {_WHERE}"
 
 
 @rule("autoscaling-on-service", "The autoscaler reads the template's annotations; the webhook refuses them elsewhere.")
@@ -68,9 +82,13 @@ def value(stack: Stack) -> Iterator[tuple[str, str]]:
         for name, text in service.scale.items():
             if name in _VALUES and not _VALUES[name](str(text)):
                 yield _at(service, name), f"cannot be {text!r}"
+        if service.scale.get("class", CLASSES[0]) == CLASSES[0] and service.scale.get("metric", "rps") not in _METRICS:
+            yield _at(service, "metric"), f"must be one of {', '.join(_METRICS)}"
         least, most = _count(service, "min-scale"), _count(service, "max-scale")
         if most and most < least:
             yield _at(service, "max-scale"), f"is below min-scale {least}"
+        if most and most < _count(service, "activation-scale"):
+            yield _at(service, "activation-scale"), f"is above max-scale {most}"
 
 
 @rule("max-scale", "Without a limit a burst of N events asks for N pods: the autoscaler grows a thousandfold at once.")
@@ -113,6 +131,9 @@ def gpu_count(stack: Stack) -> Iterator[tuple[str, str]]:
                 f"{container.where}.resources.limits[nvidia.com/gpu]",
                 f"must be whole GPUs, not {count!r}",
             )
+        asked = mapping(mapping(container.spec.get("resources")).get("requests")).get("nvidia.com/gpu", count)
+        if asked != count and amount(asked) != amount(count):
+            yield f"{container.where}.resources.requests[nvidia.com/gpu]", "must be its limit, or not be there"
 
 
 def _count(service: Service, name: str) -> int:

@@ -1,42 +1,35 @@
-"""How events travel: brokers, Triggers, and what happens to what nobody could take (knative.md sections 2.1 to 2.4)."""
+"""How events travel: brokers, Triggers, and what becomes of what nobody could take (knative.md sections 2.2, 2.4)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from infra.local.eventing.duration import parse_duration
-from infra.local.eventing.filters import parse_filter
-from infra.local.fields import ManifestError
 from infra.platform.rules.registry import rule
-from infra.platform.stack import EVENTING, Doc, Stack, annotations_of, listing, mapping, name_of, spec_of
+from infra.platform.stack import EVENTING, Doc, Stack, annotations_of, mapping, name_of, spec_of, whole
 
 WAKE = "/wake"
 """The path where a stage is only woken: it answers 204 and publishes nothing."""
-SILENT = frozenset({"notify", "meter"})
-"""Stages whose answers carry no event."""
+_POINTS = dict.fromkeys(("PingSource", "IntegrationSource", "SinkBinding"), ("sink",)) | {"Trigger": ("subscriber",)}
 CLASSES = {
     "MTChannelBasedBroker": "ConfigMap",
     "Kafka": "ConfigMap",
     "KafkaNamespaced": "ConfigMap",
     "RabbitMQBroker": "RabbitmqBrokerConfig",
 }
-_NAME = re.compile(r"[a-z][a-z0-9]*")
-_DIALECTS = ("exact", "prefix", "suffix", "all", "any", "not", "cesql")
 
 
 @rule("dead-letter-missing", "After the last retry the event is dropped: the job never ends, and nobody hears of it.")
 def dead_letter_missing(stack: Stack) -> Iterator[tuple[str, str]]:
     for trigger in stack.triggers:
-        if not _wakes(trigger) and not _sink(trigger):
+        if not wakes(trigger) and not _sink(trigger):
             yield f"{name_of(trigger)}: spec.delivery.deadLetterSink", "is missing"
 
 
 @rule("dead-letter-loop", "A dead letter's own failure comes back to it, for ever.")
 def dead_letter_loop(stack: Stack) -> Iterator[tuple[str, str]]:
     for trigger in stack.triggers:
-        if _sink(trigger) and _subscriber(trigger) == _sink(trigger):
+        if _sink(trigger) and subscriber(trigger) == _sink(trigger):
             yield f"{name_of(trigger)}: spec.subscriber", "is the Trigger's own dead letter sink"
 
 
@@ -57,44 +50,25 @@ def duration(stack: Stack) -> Iterator[tuple[str, str]]:
                 yield f"{name_of(doc)}: spec.delivery.{field}", f"{text!r} is no ISO 8601 duration"
 
 
+@rule("delivery-value", "The schemas of delivery are open: the webhook refuses it, or the default holds.")
+def delivery_value(stack: Stack) -> Iterator[tuple[str, str]]:
+    for doc in [*stack.triggers, *stack.of("Broker", EVENTING)]:
+        delivery, where = _delivery(doc), f"{name_of(doc)}: spec.delivery"
+        retry = delivery.get("retry", 0)
+        if not isinstance(retry, int) or isinstance(retry, bool) or retry < 0:
+            yield f"{where}.retry", f"cannot be {retry!r}"
+        for field, words in (("backoffPolicy", ("linear", "exponential")), ("format", ("json", "binary"))):
+            if delivery.get(field, words[0]) not in words:
+                yield f"{where}.{field}", f"must be one of {', '.join(words)}, not {delivery[field]!r}"
+
+
 @rule("delivery-timeout", "A broker that gives up before the Service does sends the event again while it is worked on.")
 def delivery_timeout(stack: Stack) -> Iterator[tuple[str, str]]:
     for trigger in stack.triggers:
-        service, waits = stack.service(_subscriber(trigger)), _seconds(_delivery(trigger).get("timeout", "PT600S"))
-        works = service.pod.get("timeoutSeconds") or 300 if service else 0
-        if not _wakes(trigger) and waits is not None and waits <= works:
+        service, waits = stack.service(subscriber(trigger)), _seconds(_delivery(trigger).get("timeout", "PT600S"))
+        works = whole(service.pod.get("timeoutSeconds"), 300) if service else 0
+        if not wakes(trigger) and waits is not None and waits <= works:
             yield f"{name_of(trigger)}: spec.delivery.timeout", f"is {waits:g} s, the Service's timeout {works} s"
-
-
-@rule("filter-missing", "A Trigger without a filter hears every event, its own Service's answers too.")
-def filter_missing(stack: Stack) -> Iterator[tuple[str, str]]:
-    for trigger in stack.triggers:
-        if not spec_of(trigger).get("filters") and not mapping(spec_of(trigger).get("filter")).get("attributes"):
-            yield f"{name_of(trigger)}: spec.filters", "is missing"
-
-
-@rule("filter-ignored", "Where there are filters, filter is ignored without a word.")
-def filter_ignored(stack: Stack) -> Iterator[tuple[str, str]]:
-    for trigger in stack.triggers:
-        if spec_of(trigger).get("filters") and spec_of(trigger).get("filter"):
-            yield f"{name_of(trigger)}: spec.filter", "is ignored beside spec.filters"
-
-
-@rule("filter-name", "No event has an attribute of this name: CloudEvents knows small letters and digits only.")
-def filter_name(stack: Stack) -> Iterator[tuple[str, str]]:
-    for trigger in stack.triggers:
-        older = mapping(mapping(spec_of(trigger).get("filter")).get("attributes"))
-        for name in [*older, *_names(listing(spec_of(trigger).get("filters")))]:
-            if not _NAME.fullmatch(name):
-                yield f"{name_of(trigger)}: spec.filters", f"{name!r} is no name of an attribute"
-
-
-@rule("filter-mixed", "One entry has one dialect; the webhook refuses a mix, which would look like `and`.")
-def filter_mixed(stack: Stack) -> Iterator[tuple[str, str]]:
-    for trigger in stack.triggers:
-        for where, entry in _entries(listing(spec_of(trigger).get("filters")), "spec.filters"):
-            if len(entry) != 1 or not set(entry) <= set(_DIALECTS):
-                yield f"{name_of(trigger)}: {where}", f"must have one of {', '.join(_DIALECTS)}"
 
 
 @rule("target-missing", "What points to nothing is taken, and is never Ready: its events wait or are lost.")
@@ -104,18 +78,11 @@ def target_missing(stack: Stack) -> Iterator[tuple[str, str]]:
             api = str(ref.get("apiVersion")).partition("/")[0]
             if not stack.has(str(ref.get("kind")), ref.get("name"), api):
                 yield f"{name_of(doc)}: {field}", f"there is no {ref.get('kind')} {ref.get('name')} of {api}"
-
-
-@rule("reply-loop", "A stage that hears what it answers with works on its own answers, 255 times over.")
-def reply_loop(stack: Stack) -> Iterator[tuple[str, str]]:
-    for trigger in stack.triggers:
-        stage = _stage(trigger)
-        if stage in SILENT or _wakes(trigger):
-            continue
-        for outcome in ("completed", "rejected", "failed"):
-            said = {"type": f"dev.wakeswap.{stage}.{outcome}.v1", "source": f"/wakeswap/{stage}"}
-            if _hears(trigger, said):
-                yield f"{name_of(trigger)}: spec.filters", f"let {said['type']} through, which {stage} itself says"
+    for doc in stack.docs:
+        for field in _POINTS.get(str(doc.get("kind")), ()) if _is_of_events(doc) else ():
+            target = mapping(spec_of(doc).get(field))
+            if not target.get("uri") and not mapping(target.get("ref")).get("name"):
+                yield f"{name_of(doc)}: spec.{field}", "names nothing"
 
 
 @rule("broker-class", "An unknown class, or one in other letters, belongs to no controller: the Broker is never Ready.")
@@ -139,18 +106,12 @@ def _sink(doc: Doc) -> object:
     return mapping(sink.get("ref")).get("name") or sink.get("uri")
 
 
-def _subscriber(trigger: Doc) -> object:
+def subscriber(trigger: Doc) -> object:
     return mapping(mapping(spec_of(trigger).get("subscriber")).get("ref")).get("name")
 
 
-def _wakes(trigger: Doc) -> bool:
+def wakes(trigger: Doc) -> bool:
     return mapping(spec_of(trigger).get("subscriber")).get("uri") == WAKE
-
-
-def _stage(trigger: Doc) -> str:
-    """Of a process of several stages the path names the one that is meant."""
-    uri = str(mapping(spec_of(trigger).get("subscriber")).get("uri") or "")
-    return (uri.strip("/") or str(_subscriber(trigger)).removesuffix("-batch")).replace("-", "_")
 
 
 def _seconds(text: object) -> float | None:
@@ -160,35 +121,14 @@ def _seconds(text: object) -> float | None:
         return None
 
 
-def _hears(trigger: Doc, attributes: Mapping[str, str]) -> bool:
-    """False for a filter that cannot be read: another rule says so."""
-    try:
-        return parse_filter(spec_of(trigger), "spec").matches(attributes)
-    except ManifestError:
-        return False
-
-
-def _entries(entries: list[Any], path: str) -> Iterator[tuple[str, Doc]]:
-    """Every filter with its place, those inside others too."""
-    for index, entry in enumerate(entries):
-        where = f"{path}[{index}]"
-        yield where, mapping(entry)
-        for dialect, value in mapping(entry).items():
-            if dialect in ("any", "all", "not"):
-                yield from _entries(value if isinstance(value, list) else [value], f"{where}.{dialect}")
-
-
-def _names(entries: list[Any]) -> Iterator[str]:
-    for _, entry in _entries(entries, ""):
-        for dialect, value in entry.items():
-            if dialect in ("exact", "prefix", "suffix"):
-                yield from map(str, mapping(value))
+def _is_of_events(doc: Doc) -> bool:
+    return str(doc.get("apiVersion")).startswith((EVENTING, "sources.knative.dev/"))
 
 
 def _references(doc: Doc) -> Iterator[tuple[str, Doc]]:
     """Every object that a document of eventing points to by name."""
     spec = spec_of(doc)
-    if not str(doc.get("apiVersion")).startswith((EVENTING, "sources.knative.dev/")):
+    if not _is_of_events(doc):
         return
     places = {
         "spec.subscriber": spec.get("subscriber"),

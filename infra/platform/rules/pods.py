@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from infra.platform.rules.registry import rule
-from infra.platform.stack import Stack, listing, mapping
+from infra.platform.stack import Stack, listing, mapping, whole
 
 READ_ONLY = frozenset({"hostPath", "secret", "configMap", "projected", "csi", "image"})
 """Kinds of volume that Knative takes only where they are mounted read-only."""
@@ -15,6 +15,8 @@ _CONFIG = frozenset({"configMap", "secret", "projected"})
 _VARIABLES = frozenset({"PORT", "K_SERVICE", "K_CONFIGURATION", "K_REVISION"})
 _PORTS = frozenset({8008, 8012, 8013, 8022, 9090, 9091})
 _PATHS = frozenset({"/", "/dev", "/dev/log", "/tmp", "/var", "/var/log"})  # noqa: S108 - named, not used
+_LABEL = 63
+_NAME = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _NOT_IN_INIT = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "restartPolicy")
 
 
@@ -22,10 +24,9 @@ _NOT_IN_INIT = ("readinessProbe", "livenessProbe", "startupProbe", "lifecycle", 
 def revision_name(stack: Stack) -> Iterator[tuple[str, str]]:
     for service in stack.services:
         name = mapping(service.template.get("metadata")).get("name")
-        if name is not None and not re.fullmatch(
-            re.escape(service.name) + r"-[a-z0-9]([-a-z0-9]*[a-z0-9])?", str(name)
-        ):
-            yield f"{service.where}: spec.template.metadata.name", f"must begin with {service.name}-"
+        fits = re.fullmatch(re.escape(service.name) + r"-[a-z0-9]([-a-z0-9]*[a-z0-9])?", str(name))
+        if name is not None and not (fits and len(str(name)) <= _LABEL):
+            yield f"{service.where}: spec.template.metadata.name", f"must begin with {service.name}-, 63 letters in all"
 
 
 @rule("init-field", "Init steps have no probes and no hooks under Knative, and no sidecar can be made of them.")
@@ -68,15 +69,18 @@ def mount_frozen(stack: Stack) -> Iterator[tuple[str, str]]:
 def reserved_path(stack: Stack) -> Iterator[tuple[str, str]]:
     for _, container in stack.containers():
         for mount in container.mounts:
-            if str(mount.get("mountPath")).rstrip("/") in {path.rstrip("/") for path in _PATHS}:
-                yield f"{container.where}.volumeMounts[{mount.get('name')}].mountPath", "is reserved"
+            path, where = str(mount.get("mountPath")), f"{container.where}.volumeMounts[{mount.get('name')}].mountPath"
+            if path.rstrip("/") in {path.rstrip("/") for path in _PATHS}:
+                yield where, "is reserved"
+            elif not path.startswith("/"):
+                yield where, "must begin with /"
 
 
 @rule("reserved-variable", "Knative sets these itself and refuses a Service that does.")
 def reserved_variable(stack: Stack) -> Iterator[tuple[str, str]]:
     for _, container in stack.containers():
         for entry in container.env:
-            if entry.get("name") in _VARIABLES - ({"PORT"} if container.init else set()):
+            if str(entry.get("name")) in _VARIABLES - ({"PORT"} if container.init else set()):
                 yield f"{container.where}.env[{entry.get('name')}]", "is reserved"
 
 
@@ -94,7 +98,9 @@ def port(stack: Stack) -> Iterator[tuple[str, str]]:
         ports = [(each, mapping(entry)) for each in service.containers for entry in listing(each.spec.get("ports"))]
         for container, entry in ports:
             fits = entry.get("name", "") in ("", "http1", "h2c") and entry.get("protocol", "TCP") == "TCP"
-            if len(ports) > 1 or not fits or entry.get("containerPort") in _PORTS:
+            number = entry.get("containerPort")
+            possible = isinstance(number, int) and 0 < number < 65536 and number not in _PORTS
+            if len(ports) > 1 or not fits or not possible:
                 yield f"{container.where}.ports", f"cannot be {dict(entry)!r}"
 
 
@@ -105,21 +111,25 @@ def reserved_name(stack: Stack) -> Iterator[tuple[str, str]]:
             yield f"{container.where}.name", "is reserved"
 
 
+@rule("name", "The webhook refuses a name that is no DNS label.")
+def name_(stack: Stack) -> Iterator[tuple[str, str]]:
+    for service in stack.services:
+        names = [(f"{service.where}: metadata.name", service.name)]
+        names += [(f"{service.where}: volume {volume}", volume) for volume in service.volumes]
+        named = [container for container in service.containers if "name" in container.spec]
+        names += [(f"{container.where}.name", str(container.spec["name"])) for container in named]
+        for where, text in names:
+            if not _NAME.fullmatch(text):
+                yield where, f"{text!r} is no name: small letters, digits and hyphens, at most 63"
+
+
 @rule("timeout-order", "A wait above the Service's timeout is taken and never comes: the request ends before it.")
 def timeout_order(stack: Stack) -> Iterator[tuple[str, str]]:
     for service in stack.services:
-        whole = service.pod.get("timeoutSeconds") or 300
+        most = whole(service.pod.get("timeoutSeconds"), 300)
         for field in ("responseStartTimeoutSeconds", "idleTimeoutSeconds"):
-            if (service.pod.get(field) or 0) > whole:
-                yield f"{service.where}: spec.template.spec.{field}", f"is above timeoutSeconds {whole}"
-
-
-@rule("resources", "Without a memory limit one picture may take the node's, and other tenants' pods with it.")
-def resources(stack: Stack) -> Iterator[tuple[str, str]]:
-    for _, container in stack.containers():
-        requests = mapping(mapping(container.spec.get("resources")).get("requests"))
-        if container.limit("memory") is None or not {"cpu", "memory"} <= requests.keys():
-            yield f"{container.where}.resources", "must say requests of cpu and memory, and a limit of memory"
+            if not 0 <= whole(service.pod.get(field), 0) <= most:
+                yield f"{service.where}: spec.template.spec.{field}", f"is not between 0 and timeoutSeconds {most}"
 
 
 @rule("privileges", "Who breaks out of a decoder has every right that the container has.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from infra.platform.durations import go_seconds
 from infra.platform.rules.registry import rule
-from infra.platform.stack import Container, Doc, Service, Stack, annotations_of, listing, mapping
+from infra.platform.stack import Container, Doc, Service, Stack, annotations_of, listing, mapping, whole
 
 PROGRESS_DEADLINE = "serving.knative.dev/progress-deadline"
 _PROBES = ("readinessProbe", "livenessProbe", "startupProbe")
@@ -34,12 +34,16 @@ def aggressive(stack: Stack) -> Iterator[tuple[str, str]]:
 @rule("probe-port", "Probes go to the port that is served; another needs the flag multi-container-probing.")
 def other_port(stack: Stack) -> Iterator[tuple[str, str]]:
     for _, container in stack.containers():
-        served = {mapping(entry).get("containerPort") for entry in listing(container.spec.get("ports"))} or {8080}
+        ports = [mapping(entry) for entry in listing(container.spec.get("ports"))]
+        served = {entry.get("containerPort") for entry in ports} or {8080}
+        names = {entry.get("name") for entry in ports}
         for name, probe in _probes(container):
             action = mapping(probe.get("httpGet")) or mapping(probe.get("tcpSocket"))
             number = action.get("port")
             if isinstance(number, int) and number and number not in served:
                 yield f"{container.where}.{name}", f"asks port {number}, which is not the one served"
+            if isinstance(number, str) and number not in names:
+                yield f"{container.where}.{name}", f"asks port {number!r}, and no port has this name"
 
 
 @rule("probe-patience", "A startup probe over the progress deadline never ends a start: Knative gives up first.")
@@ -48,7 +52,7 @@ def patience(stack: Stack) -> Iterator[tuple[str, str]]:
         probe = mapping(container.spec.get("startupProbe"))
         if not probe or container.init:
             continue
-        seconds = (probe.get("failureThreshold") or 3) * (probe.get("periodSeconds") or 10)
+        seconds = whole(probe.get("failureThreshold"), 3) * whole(probe.get("periodSeconds"), 10)
         if not seconds < deadline(service):
             says = f"lasts {seconds} s, the progress deadline {deadline(service):g} s"
             yield f"{container.where}.startupProbe", says

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
 
 from infra.platform.rules.registry import rule
 from infra.platform.stack import Stack, mapping, name_of, spec_of
@@ -16,6 +20,26 @@ def ping_every(stack: Stack) -> Iterator[tuple[str, str]]:
         schedule = str(spec_of(source).get("schedule"))
         if schedule.startswith("@every"):
             yield f"{name_of(source)}: spec.schedule", f"{schedule!r} is no schedule here; write the minutes"
+
+
+@rule("ping-schedule", "The webhook refuses what cron or the time zones do not know.")
+def ping_schedule(stack: Stack) -> Iterator[tuple[str, str]]:
+    for source in stack.of("PingSource"):
+        schedule, zone = str(spec_of(source).get("schedule")), str(spec_of(source).get("timezone") or "UTC")
+        if not schedule.startswith("@") and not _is_cron(schedule):
+            yield f"{name_of(source)}: spec.schedule", f"{schedule!r} is no schedule: minute, hour, day, month, weekday"
+        try:
+            ZoneInfo(zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            yield f"{name_of(source)}: spec.timezone", f"{zone!r} is no time zone"
+
+
+@rule("ping-awake", "A function that hears the clock more often than every two minutes never sleeps.")
+def ping_awake(stack: Stack) -> Iterator[tuple[str, str]]:
+    for source in stack.of("PingSource"):
+        fields = str(spec_of(source).get("schedule")).split()
+        if len(fields) == 6 or (len(fields) == 5 and fields[0] in ("*", "*/1")):
+            yield f"{name_of(source)}: spec.schedule", "strikes every minute, or every second"
 
 
 @rule(
@@ -78,6 +102,14 @@ def binding_selector(stack: Stack) -> Iterator[tuple[str, str]]:
         selector = mapping(subject.get("selector"))
         if not (subject.get("name") or selector.get("matchLabels") or selector.get("matchExpressions")):
             yield f"{name_of(binding)}: spec.subject", "must have a name or a selector"
+
+
+def _is_cron(schedule: str) -> bool:
+    try:
+        CronSim(schedule, datetime(2024, 1, 1, tzinfo=UTC))
+    except CronSimError:
+        return False
+    return len(schedule.split()) in (5, 6)
 
 
 def _is_object(text: object) -> bool:

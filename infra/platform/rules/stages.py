@@ -59,7 +59,7 @@ def device(stack: Stack) -> Iterator[tuple[str, str]]:
 
 @rule("sink-missing", "Without a SinkBinding there is no K_SINK, and what is accepted is published nowhere.")
 def sink_missing(stack: Stack) -> Iterator[tuple[str, str]]:
-    bound = {mapping(spec_of(doc).get("subject")).get("name") for doc in stack.of("SinkBinding")}
+    bound = {str(mapping(spec_of(doc).get("subject")).get("name")) for doc in stack.of("SinkBinding")}
     for service in stack.services:
         if service.name in PUBLISHERS and service.name not in bound:
             yield service.where, "publishes, and no SinkBinding names it"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from infra.platform import cli
+from infra.platform import cli, known
+from infra.platform.check import findings
 from infra.platform.configs import AUTOSCALER, DEFAULTS, FEATURES, Configs
+from infra.platform.stack import Stack
 
 DATA = Path(__file__).parents[2] / "data/knative"
 STACK = DATA / "good.yaml"
@@ -130,3 +135,71 @@ def test_what_knative_does_not_read_is_its_default() -> None:
     assert written.value(FEATURES, "kubernetes.podspec-affinity") == "disabled"
     assert written.value(FEATURES, "kubernetes.podspec-tolerations") == "allowed"
     assert written.value(AUTOSCALER, "enable-scale-to-zero") == "true"
+
+
+def lint(tmp_path: Path, text: str) -> int:
+    (tmp_path / "overlay.yaml").write_text(text)
+    return cli.main(["lint", str(tmp_path / "overlay.yaml")])
+
+
+def test_lint_sees_what_a_cluster_takes_and_drops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt field of an init step, which is an open object to Knative; and what its schema refuses."""
+    stack = STACK.read_text()
+    for old, new, said in (
+        ("          volumeMounts:\n", "          volumeMount:\n", "initContainers[0].volumeMount"),
+        ("automountServiceAccountToken", "automountServiceAccountTokn", "automountServiceAccountTokn"),
+        ("responseStart", "responseStart", ""),
+    ):
+        assert lint(tmp_path, stack.replace(old, new, 1)) == int(bool(said))
+        assert said in capsys.readouterr().out
+
+
+def test_lint_says_so_where_it_cannot_look_at_fields(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "PACKAGE", "kubernetes_validate_is_not_here")
+    known.schemas.cache_clear()
+    try:
+        assert lint(tmp_path, STACK.read_text()) == 0
+        assert "Fields were not looked at" in capsys.readouterr().err
+    finally:
+        known.schemas.cache_clear()
+
+
+@pytest.mark.parametrize("text", ["", "---\n---\n", "a: [", "- 1", '"x"', "a: &a [*a]", "!!python/name:os.system x"])
+def test_a_file_that_holds_no_manifests_is_not_one_without_faults(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    assert lint(tmp_path, text) == 2
+    assert capsys.readouterr().err
+    assert cli.main(["lint", str(tmp_path / "none")]) == 2
+
+
+WRONG: tuple[object, ...] = ([], {"a": None}, -1, "x" * 300)
+
+
+def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    inner: Iterable[tuple[Any, object]] = ()
+    if isinstance(value, dict | list):
+        inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in inner:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", WRONG, ids=["list", "object", "number", "text"])
+def test_whatever_stands_in_a_field_the_rules_go_on(wrong: object) -> None:
+    """Each field in turn: what is of the wrong type is a finding, or nothing, and never the end of the run."""
+    whole = list(yaml.safe_load_all(STACK.read_text()))
+    schemas = known.schemas()
+    for index, doc in enumerate(whole):
+        for *path, last in places(doc):
+            docs = copy.deepcopy(whole)
+            holder = docs[index]
+            for key in path:
+                holder = holder[key]
+            holder[last] = copy.deepcopy(wrong)
+            stack = Stack(docs, Configs.of(docs), schemas)
+            findings(stack)
+            cli.manifests(stack)
