@@ -9,8 +9,8 @@ over HTTP (`POST /v1/jobs`, `Prefer: wait`) while every function sleeps, from th
 - wake-ahead: as delivered; fused: with the component `fused-front` (detect, swap and publish are one process).
 - warm: the same job right after it, with wake-ahead.
 - slowest stage: the longest cold start and work of one stage, in the sequential runs, where none disturbs another.
-- CPU: of every process that the job started, init steps included, until the answer. Divided by the cores it is a floor
-  that no order of events gets under.
+- CPU: of every process that the job started, init steps included, until the answer; `floor_s` is what no order of
+  starts gets under with it.
 
 The variants take turns, so that a machine's other load meets all alike; medians over ROUNDS. The picture shows each
 variant's median round. The last line is JSON.
@@ -24,7 +24,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,16 +173,24 @@ def report(times: Mapping[str, Times], picture: Path) -> None:
         cold, cpu = median([run.seconds for run in found.cold]), median([run.cpu for run in found.cold])
         print(f"{name:12}{cold:8.2f}{cpu:8.2f}{cpu / cores:13.2f}{median(found.warm):8.3f}")
     print("one stage's start and work, alone: " + ", ".join(f"{name} {value:.2f}" for name, value in stages.items()))
-    ready = median([run.wakes["intake"][2] for run in times["wake_ahead"].cold])
-    floor = ready + (median([run.cpu for run in times["wake_ahead"].cold]) - ready) / cores
-    print(f"with wake-ahead, intake is ready after {ready:.2f} s and nobody can be woken before; the CPU of all others")
-    print(f"on {cores} cores makes {floor:.2f} s the floor, if intake alone filled one core and they fill all")
+    floor = floor_of(times["wake_ahead"].cold, cores)
+    print(f"{floor:.2f} s is the floor with wake-ahead on {cores} cores: nobody is woken before intake is ready,")
+    print("which fills one core, and the CPU of all others is divided by the cores, as if they always filled all")
     rounds = len(times["fused"].cold)
     print(f"medians of {rounds} cold tries, {WARM} warm ones after each; {cores} cores, load {os.getloadavg()[0]:.1f}")
     print(f"timeline: {picture}")
     numbers = {f"{name}_s": median([run.seconds for run in found.cold]) for name, found in times.items()}
-    slowest = {"slowest_stage_s": max(stages.values())}
-    print(json.dumps({**slowest, **numbers, "warm_s": median(times["wake_ahead"].warm)}))
+    numbers |= {f"{name}_cpu_s": median([run.cpu for run in found.cold]) for name, found in times.items()}
+    numbers |= {f"{name}_best_s": round(min(run.seconds for run in found.cold), 3) for name, found in times.items()}
+    warm = median(times["wake_ahead"].warm)
+    print(json.dumps({"slowest_stage_s": max(stages.values()), "warm_s": warm, "floor_s": floor, **numbers}))
+
+
+def floor_of(runs: Sequence[Run], cores: int) -> float:
+    """Seconds that no order of starts gets under; of the run with the least CPU, since load adds to it."""
+    least = min(runs, key=lambda run: run.cpu)
+    ready = min(run.wakes["intake"][2] for run in runs)
+    return round(ready + (least.cpu - ready) / cores, 3)
 
 
 if __name__ == "__main__":
