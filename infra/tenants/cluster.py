@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import urllib3
+import yaml
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
@@ -82,7 +83,8 @@ class KubernetesCluster:
                 config.load_kube_config(kubeconfig or str(HOME_CONFIG), context or None, settings)
             else:
                 config.load_incluster_config(client_configuration=settings)
-        except (config.ConfigException, OSError, ValueError) as error:
+        except (config.ConfigException, OSError, ValueError, yaml.YAMLError, TypeError, AttributeError) as error:
+            # the last two are what the client makes of a file whose parts are of the wrong kind
             raise ClusterError(f"No cluster: {error}") from error
         return cls(client.ApiClient(settings))
 

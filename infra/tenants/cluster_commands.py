@@ -14,7 +14,7 @@ from infra.tenants.applying import Change, How
 from infra.tenants.cluster_protocol import Cluster
 from infra.tenants.objects import Object
 from infra.tenants.plan import plan, store_url
-from infra.tenants.spec import Place, TenantSpec
+from infra.tenants.spec import Place, TenantSpec, namespace
 from shared.errors import ConfigError
 from shared.tenancy import folder
 
@@ -97,7 +97,7 @@ def _delete(arguments: argparse.Namespace, _: Path, __: float) -> int:
 
 
 def _list(arguments: argparse.Namespace, _: Path, now: float) -> int:
-    rows = inventory.tenants(_cluster(arguments), arguments.namespace, now)
+    rows = inventory.tenants(_cluster(arguments), namespace(arguments.namespace), now)
     if arguments.json:
         print(json.dumps(rows, indent=2))
     else:

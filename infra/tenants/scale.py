@@ -5,10 +5,10 @@ Pure; changes the objects of a plan in place.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from infra.platform.quantities import amount
 from infra.tenants.objects import Object, at, containers, inside, kind_of, name_of, rows, services, text
 from shared.errors import ConfigError, JsonValue
 from shared.tenancy.tenant import Dedicated
@@ -17,19 +17,6 @@ GPU = "nvidia.com/gpu"
 MAX_SCALE = "autoscaling.knative.dev/max-scale"
 QUEUE_PROXY_CPU = 0.025
 """What Knative's own container in each pod asks for."""
-_UNITS = {
-    "m": 1e-3,
-    "": 1.0,
-    "k": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "T": 1e12,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-}
-_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|Ki|Mi|Gi|Ti|)")
 _GIB = 2**30
 
 
@@ -54,10 +41,10 @@ class Need:
 
 def quantity(value: JsonValue) -> float:
     """Of a resource, in its base unit (cores, bytes). Raises ConfigError for what Kubernetes writes otherwise."""
-    match = _QUANTITY.fullmatch(str(value))
-    if match is None:
+    found = amount(value)
+    if math.isnan(found):
         raise ConfigError(f"{value!r} is no quantity that is read here.", context={"field": "--overlay"})
-    return float(match[1]) * _UNITS[match[2]]
+    return found
 
 
 def share_gpus(objects: Sequence[Object], dedicated: Dedicated) -> None:

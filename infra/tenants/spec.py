@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from shared.errors import ConfigError
@@ -12,6 +13,16 @@ DIRECTORY = "wakeswap-tenants"
 """The ConfigMap that every stage mounts as its folder of tenants."""
 PREFIX = "tenant-"
 """Before a tenant's name: its namespace. With a name's 40 characters it stays below a DNS label's 63."""
+
+
+_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def namespace(text: str) -> str:
+    """`text` when a Namespace can have this name. Raises ConfigError."""
+    if not _NAMESPACE.fullmatch(text):
+        raise ConfigError("A namespace is a DNS label of at most 63 characters.", context={"field": "--namespace"})
+    return text
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,7 @@ class Place:
             raise ConfigError(
                 "A tenant name is a DNS label of at most 40 characters.", context={"field": self.name[:64]}
             )
+        namespace(self.installation)
         if PREFIX + self.name == self.installation:
             raise ConfigError("The tenant's namespace would be the installation's.", context={"field": self.name})
 

@@ -192,6 +192,63 @@ def test_no_cluster_at_all(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert run("list", "--context", "no-such").status == 1
 
 
+@pytest.mark.parametrize("text", ["", "{}", "clusters: [", "- 1", "current-context: x\nclusters: 3\n"])
+def test_a_kubeconfig_that_is_none(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "broken").write_text(text)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "broken"))
+    write(tmp_path, "acme", DEDICATED)
+    for command in (("list",), ("apply", "acme"), ("delete", "acme")):
+        done = run(*command)
+        assert (done.status, done.err.startswith("cluster_error: No cluster: ")) == (1, True)
+
+
+@pytest.mark.parametrize("namespace", ["", "..", "a/b", "X", "wakeswap/../kube-system", "x" * 64, "a b", "é", "a\n"])
+def test_a_namespace_that_is_none_is_refused_before_anything_is_asked(
+    run: Run, tmp_path: Path, api: KubernetesApi, namespace: str
+) -> None:
+    write(tmp_path, "acme", DEDICATED)
+    write(tmp_path, "beta", PLAIN)
+    before = list(api.requests)
+    for command in (
+        *((verb, name) for verb in ("plan", "diff", "apply", "delete") for name in ("acme", "beta")),
+        ("list",),
+    ):
+        done = run(*command, f"--namespace={namespace}")
+        assert done.status == 1, command
+        assert "--namespace: A namespace is a DNS label" in done.err
+    assert [request for request in api.requests[len(before) :] if "/namespaces/" in request[1]] == []
+
+
+@pytest.mark.parametrize("verb", ["plan", "diff", "apply", "delete"])
+@pytest.mark.parametrize(
+    "name", ["../acme", "a b", "", "-rf", "acme.yaml", "é", "..", "ACME", "acme\n", "acme\0", "%2e%2e"]
+)
+def test_a_name_that_is_none_is_refused_before_anything_is_asked(
+    run: Run, tmp_path: Path, api: KubernetesApi, verb: str, name: str
+) -> None:
+    write(tmp_path, "acme", DEDICATED)
+    before = list(api.requests)
+    done = run(verb, "--", name)
+    assert (done.status, "A tenant name is a DNS label" in done.err) == (1, True)
+    assert [request for request in api.requests[len(before) :] if "/namespaces/" in request[1]] == []
+
+
+def test_what_is_done_twice_or_in_the_wrong_order(run: Run, tmp_path: Path, fake: Server) -> None:
+    """Each command twice, and a tenant that comes back after it was deleted with its data."""
+    write(tmp_path, "acme", DEDICATED)
+    assert [run("apply", "acme").status for _ in range(2)] == [0, 0]
+    assert run("delete", "acme", "--data", "beta").status == 1
+    assert fake.get("v1", "Namespace", "", "tenant-acme")
+    assert [run("delete", "acme").status for _ in range(2)] == [0, 0]
+    assert run("delete", "acme", "--data", "acme", "--dry-run=server").status == 0
+    assert fake.get("v1", "Namespace", "", "tenant-acme"), "a dry run takes nothing"
+    assert run("delete", "acme", "--data", "acme").status == 0
+    assert fake.get("v1", "Namespace", "", "tenant-acme") is None
+    gone = run("delete", "acme", "--data", "acme")
+    assert (gone.status, "has no tenant acme" in gone.err) == (1, True)
+    assert run("apply", "acme").status == 0
+
+
 @pytest.mark.parametrize(
     ("code", "body", "said"),
     [

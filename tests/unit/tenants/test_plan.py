@@ -136,11 +136,12 @@ def test_the_quota_has_room_for_all_stages_or_is_what_the_tenant_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("100m", 0.1), (2, 2.0), ("1.5", 1.5), ("64Mi", 2**26), ("1G", 1e9), ("1Ki", 1024)]
+    ("text", "number"),
+    [("100m", 0.1), (2, 2.0), ("1.5", 1.5), ("64Mi", 2**26), ("1G", 1e9), ("1Ki", 1024), ("1e3", 1000)],
 )
 def test_quantities(text: Any, number: float) -> None:
     assert scale.quantity(text) == pytest.approx(number)
-    for wrong in ("", "-1", "1e3", "1 Gi", None, "Gi"):
+    for wrong in ("", "-1", "1e", "1 Gi", "1GB", None, True, "Gi"):
         with pytest.raises(ConfigError):
             scale.quantity(wrong)
 
