@@ -10,6 +10,7 @@ from aiohttp import web
 
 from infra.local.eventing.runtime import BrokerRuntime
 from infra.local.serving.activator import Activator
+from infra.local.sinks.runner import JobSinks
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -17,9 +18,10 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 class Admin:
     """JSON pages for the command line; each needs the token of platform.json."""
 
-    def __init__(self, broker: BrokerRuntime, activators: Mapping[str, Activator], token: str) -> None:
+    def __init__(self, broker: BrokerRuntime, activators: Mapping[str, Activator], sinks: JobSinks, token: str) -> None:
         self._broker = broker
         self._activators = activators
+        self._sinks = sinks
         self._token = token
 
     def routes(self) -> list[web.RouteDef]:
@@ -47,7 +49,8 @@ class Admin:
             {
                 "services": {name: activator.status() for name, activator in self._activators.items()},
                 "queues": {name: asdict(queue) for name, queue in queues.items()},
-                "idle": await self._broker.idle(),
+                "jobs": self._sinks.status(),
+                "idle": await self._broker.idle() and self._sinks.idle(),
             }
         )
 

@@ -130,6 +130,8 @@ async def _status(_: argparse.Namespace, options: Options) -> int:
     async with connect(options, start=False) as client:
         status = await client.status()
     out.print(tables.status_table(status), tables.queue_table(status))
+    if status["jobs"]:
+        out.print(tables.job_table(status))
     return 0
 
 

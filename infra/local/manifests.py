@@ -28,6 +28,7 @@ from infra.local.fields import (
 from infra.local.serving.environment import Configs
 from infra.local.serving.model import ServiceSpec
 from infra.local.serving.spec import parse_service
+from infra.local.sinks.spec import JobSink, parse_job_sink
 from infra.local.sources.spec import (
     BucketSource,
     PingSource,
@@ -55,6 +56,7 @@ class Manifests:
     pings: list[PingSource] = field(default_factory=list)
     buckets: list[BucketSource] = field(default_factory=list)
     bindings: list[SinkBinding] = field(default_factory=list)
+    job_sinks: list[JobSink] = field(default_factory=list)
     data: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     generated: dict[str, dict[str, str]] = field(default_factory=dict)
     folders: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -101,19 +103,20 @@ def _add(manifests: Manifests, document: Mapping[str, object], generate: Generat
 
 def _check(manifests: Manifests) -> None:
     brokers = {broker.key for broker in manifests.brokers}
+    job_sinks = {f"{sink.namespace}/{sink.name}" for sink in manifests.job_sinks}
+    known = {"Broker": brokers, "Service": manifests.services.keys(), "JobSink": job_sinks}
     for trigger in manifests.triggers:
         if trigger.broker_key not in brokers:
             raise ManifestError(f"Trigger/{trigger.name}: spec.broker", f"there is no Broker {trigger.broker_key}")
     for binding in manifests.bindings:
-        if binding.subject not in manifests.services:
+        if not (binding.labels or binding.subject in manifests.services):
             raise ManifestError(f"SinkBinding/{binding.name}: spec.subject.name", f"no Service {binding.subject}")
     for where, destination in manifests.destinations():
         ref = destination.ref
         if ref is None:
             continue
-        known = brokers if ref.kind == "Broker" else manifests.services if ref.kind == "Service" else ()
-        wanted = f"{ref.namespace}/{ref.name}" if ref.kind == "Broker" else ref.name
-        if wanted not in known:
+        wanted = ref.name if ref.kind == "Service" else f"{ref.namespace}/{ref.name}"
+        if wanted not in known.get(ref.kind, ()):
             raise ManifestError(f"{where}.ref", f"there is no {ref.kind} {wanted}")
 
 
@@ -191,6 +194,9 @@ _KINDS: dict[tuple[str, str], Callable[[Manifests, Mapping[str, object], Generat
     ("eventing.knative.dev/v1", "Trigger"): lambda manifests, doc, _: manifests.triggers.append(parse_trigger(doc)),
     ("sources.knative.dev/v1", "PingSource"): lambda manifests, doc, _: manifests.pings.append(parse_ping(doc)),
     ("sources.knative.dev/v1", "SinkBinding"): lambda manifests, doc, _: manifests.bindings.append(parse_binding(doc)),
+    ("sinks.knative.dev/v1alpha1", "JobSink"): lambda manifests, doc, _: manifests.job_sinks.append(
+        parse_job_sink(doc)
+    ),
     ("sources.knative.dev/v1alpha1", "IntegrationSource"): (
         lambda manifests, doc, _: manifests.buckets.append(parse_bucket(doc))
     ),

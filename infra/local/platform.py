@@ -29,6 +29,7 @@ from infra.local.serving.activator import Activator, PortError
 from infra.local.serving.fleet import FleetLimits
 from infra.local.serving.ledger import Ledger
 from infra.local.serving.pods import PodRuntime
+from infra.local.sinks.runner import JobSinks
 from infra.local.sources.bucket import BucketWatcher
 from infra.local.sources.emit import Emitter
 from infra.local.sources.ping import PingMemory, PingRunner
@@ -81,8 +82,16 @@ class Platform:
             auto_decompress=False,
         )
         self._stack.push_async_callback(client.close)
-        await self._start_services(addresses, self._pod_runtime(ledger, client, addresses))
-        await self._start_broker(addresses, listener)
+        runtime = self._pod_runtime(ledger, client, addresses)
+        await self._start_services(addresses, runtime)
+        sinks = JobSinks(
+            self.manifests.job_sinks,
+            runtime,
+            self.state.folder("jobs"),
+            lambda sink: addresses.sink_of_jobs(sink.labels),
+            at_once=self.options.max_pods,
+        )
+        await self._start_broker(addresses, listener, sinks)
         await self._start_sources(addresses)
         return self._announce(addresses)
 
@@ -115,7 +124,7 @@ class Platform:
     async def _close_services(self) -> None:
         await asyncio.gather(*(activator.close(self.options.grace) for activator in self.activators.values()))
 
-    async def _start_broker(self, addresses: Addresses, listener: socket.socket) -> None:
+    async def _start_broker(self, addresses: Addresses, listener: socket.socket, sinks: JobSinks) -> None:
         broker = BrokerRuntime(
             self.state.root / "broker.sqlite",
             self.manifests.brokers,
@@ -124,12 +133,15 @@ class Platform:
             per_trigger=self.options.deliveries,
         )
         app = web.Application()
-        app.add_routes([*Admin(broker, self.activators, self._token).routes(), *broker.app_routes()])
+        admin = Admin(broker, self.activators, sinks, self._token)
+        app.add_routes([*admin.routes(), *broker.app_routes(), *sinks.routes()])
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         await broker.start()
         self._stack.push_async_callback(broker.stop, self.options.grace)
+        sinks.start()
+        self._stack.push_async_callback(sinks.stop)
         await web.SockSite(runner, listener).start()
 
     async def _start_sources(self, addresses: Addresses) -> None:

@@ -38,6 +38,14 @@ def queue_table(status: Mapping[str, Any]) -> Table:
     return table
 
 
+def job_table(status: Mapping[str, Any]) -> Table:
+    """Every JobSink and its Jobs of the last day."""
+    table = _table("jobs", "sink", "waiting", "running", "done", "failed")
+    for name, jobs in status["jobs"].items():
+        table.add_row(name, *(str(jobs[key]) for key in ("waiting", "running", "done", "failed")))
+    return table
+
+
 def event_table(events: Iterable[Mapping[str, Any]]) -> Table:
     """Every delivery, oldest first."""
     table = _table("events", "accepted", "trigger", "state", "code", "failures", "took")

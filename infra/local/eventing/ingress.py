@@ -42,7 +42,7 @@ class Ingress:
             return _problem(404, f"there is no Broker {broker}")
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                body = await _read(request)
+                body = await read_body(request)
             event = read_event(request.headers.items(), body)
         except TimeoutError:
             return _problem(408, f"the body did not arrive within {BODY_SECONDS:g} s")
@@ -66,7 +66,8 @@ class Ingress:
         return web.Response(headers={"Allow": "POST, OPTIONS", "WebHook-Allowed-Origin": origin})
 
 
-async def _read(request: web.Request) -> bytes:
+async def read_body(request: web.Request) -> bytes:
+    """Raises InvalidEventError for one over the limit."""
     body = bytearray()
     async for chunk in request.content.iter_chunked(1 << 16):
         body += chunk

@@ -37,6 +37,7 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_SUBJECTS = {"Service": "serving.knative.dev/v1", "Job": "batch/v1"}
 _SQS_ELSEWHERE = frozenset(
     {"autoCreateQueue", "deleteAfterRead", "host", "protocol", "queueURL", "uriEndpointOverride", "overrideEndpoint"}
 ) | {"delay", "greedy", "maxMessagesPerPoll", "waitTimeSeconds", "visibilityTimeout"}
@@ -80,12 +81,17 @@ class BucketSource:
 
 @dataclass(frozen=True, slots=True)
 class SinkBinding:
-    """Service `subject` gets the address of `sink` in K_SINK."""
+    """Service `subject`, or every Job with these labels, gets the address of `sink` in K_SINK."""
 
     namespace: str
     name: str
     subject: str
     sink: Destination
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, labels: Mapping[str, str]) -> bool:
+        """Whether it is for a Job with these labels."""
+        return bool(self.labels) and self.labels.items() <= labels.items()
 
 
 def parse_ping(document: Mapping[str, object]) -> PingSource:
@@ -161,22 +167,36 @@ def parse_bucket(document: Mapping[str, object]) -> BucketSource:
 
 
 def parse_binding(document: Mapping[str, object]) -> SinkBinding:
-    """A `sources.knative.dev/v1` SinkBinding of one Service; raises ManifestError."""
+    """A `sources.knative.dev/v1` SinkBinding of one Service, or of Jobs by their labels; raises ManifestError."""
     namespace, name, _ = _identity(document, frozenset())
     spec = mapping_at(document, "spec", "")
     refuse_unknown(spec, {"subject", "sink"}, "spec")
     subject = mapping_at(spec, "subject", "spec")
-    refuse_unknown(subject, {"apiVersion", "kind", "name", "namespace"}, "spec.subject")
-    if text_at(subject, "kind", "spec.subject") != "Service":
-        raise ManifestError("spec.subject.kind", f"{subject.get('kind')!r} is {NOT_IMPLEMENTED}, only Service is")
-    if text_at(subject, "apiVersion", "spec.subject") != "serving.knative.dev/v1":
-        raise ManifestError("spec.subject.apiVersion", "must be serving.knative.dev/v1")
+    refuse_unknown(subject, {"apiVersion", "kind", "name", "namespace", "selector"}, "spec.subject")
+    kind = text_at(subject, "kind", "spec.subject")
+    if kind not in _SUBJECTS:
+        raise ManifestError("spec.subject.kind", f"{kind!r} is {NOT_IMPLEMENTED}, only Service and Job are")
+    if text_at(subject, "apiVersion", "spec.subject") != _SUBJECTS[kind]:
+        raise ManifestError("spec.subject.apiVersion", f"must be {_SUBJECTS[kind]}")
+    if kind == "Service":
+        refuse_unknown(subject, {"apiVersion", "kind", "name", "namespace"}, "spec.subject")
     return SinkBinding(
         namespace=namespace,
         name=name,
-        subject=required_text(subject, "name", "spec.subject"),
+        subject=required_text(subject, "name", "spec.subject") if kind == "Service" else "",
         sink=parse_destination(spec, "sink", "spec", namespace),
+        labels=_selector(subject) if kind == "Job" else {},
     )
+
+
+def _selector(subject: Mapping[str, object]) -> Mapping[str, str]:
+    path = "spec.subject.selector"
+    selector = mapping_at(subject, "selector", "spec.subject")
+    refuse_unknown(selector, {"matchLabels"}, path)
+    labels = text_mapping_at(selector, "matchLabels", path)
+    if not labels or "name" in subject:
+        raise ManifestError(path, "Jobs are chosen by matchLabels and nothing else")
+    return labels
 
 
 def _identity(document: Mapping[str, object], annotations: frozenset[str]) -> tuple[str, str, dict[str, str]]:
