@@ -106,9 +106,84 @@ LINE = [
         1,
     ),
 ]
+OTHER = 'namespace="tenant-acme",pod="{pod}",service="x"'
+
+
+def elsewhere(name: str, labels: str, values: str, pod: str = "z") -> tuple[str, str]:
+    return f"{name}{{{OTHER.format(pod=pod)}{',' + labels if labels else ''}}}", values
+
+
+NO_NUMBER, ENDLESS = " ".join(["NaN"] * 10), " ".join(["Inf"] * 10)
+BATCH, QUEUE = 'priority="batch"', 'stage="swap",tenant_class="shared",priority="interactive"'
+EDGES = [
+    # at the limit and one over it, for as long as it must be so and a minute less
+    Case("WakeswapBacklog", (one("wakeswap_line_jobs", BATCH, "101x9"), one(LOOKED, "", "0+60x9")), "5m", 1),
+    Case("WakeswapBacklog", (one("wakeswap_line_jobs", BATCH, "101x9"), one(LOOKED, "", "0+60x9")), "4m", 0),
+    # two installations that are each below it are not one that is above, and two above are two
+    *(
+        Case(
+            "WakeswapBacklog",
+            (
+                one("wakeswap_line_jobs", BATCH, f"{jobs}x9"),
+                one(LOOKED, "", "0+60x9"),
+                elsewhere("wakeswap_line_jobs", BATCH, f"{jobs}x9"),
+                elsewhere(LOOKED, "", "0+60x9"),
+            ),
+            "6m",
+            fires,
+        )
+        for jobs, fires in ((60, 0), (200, 2))
+    ),
+    # no number at all, and one that no queue has
+    Case("WakeswapBacklog", (one("wakeswap_line_jobs", BATCH, NO_NUMBER), one(LOOKED, "", "0+60x9")), "6m", 0),
+    Case("WakeswapBacklog", (one("wakeswap_line_jobs", BATCH, ENDLESS), one(LOOKED, "", "0+60x9")), "6m", 1),
+    Case("WakeswapTenantFileUnusable", (one("wakeswap_tenant_files_unusable", "", NO_NUMBER),), "6m", 0),
+    # a counter that begins anew under the same name: what it counts from then on counts
+    Case("WakeswapGpu", (one("wakeswap_events_total", 'stage="swap",code="gpu_fault"', "9x60 0x9 4x9"),), "75m", 1),
+    Case("WakeswapGpu", (one("wakeswap_events_total", 'stage="swap",code="gpu_fault"', "9x60 0x30"),), "85m", 0),
+    # as many as it takes, of which no stage, code or tenants' class alone has enough
+    Case(
+        "WakeswapGpu",
+        tuple(one("wakeswap_events_total", f'stage="{stage}",code="{code}"', "_x10 3 3 stale")
+              for stage in ("swap", "enhance") for code in ("gpu_fault", "gpu_out_of_memory")),
+        "12m",
+        0,
+    ),
+    Case(
+        "WakeswapQuotaRefusals",
+        tuple(one("wakeswap_quota_refusals_total", f'limit="max_concurrent",tenant_class="{kind}"', "_x10 30 30 stale")
+              for kind in ("shared", "dedicated")),
+        "12m",
+        0,
+    ),
+    # one scrape in the whole life of a process
+    Case("WakeswapDeadLetters", (one("wakeswap_dead_letters_total", 'type="foreign"', "_x10 1 stale"),), "12m", 1),
+    # nothing was counted at all, and all of it took longer than the highest bound
+    Case("WakeswapQueueOld", buckets("wakeswap_queue_age_seconds", QUEUE, {"60": "0x20", "+Inf": "0x20"}), "17m", 0),
+    Case(
+        "WakeswapQueueOld",
+        buckets("wakeswap_queue_age_seconds", QUEUE, {"60": "_x10 0 0 0", "3600": "_x10 0 0 0", "+Inf": "_x10 2 2 2"}),
+        "17m",
+        1,
+    ),
+    # 94 quick ones in a hundred, and 96
+    *(
+        Case(
+            "WakeswapWakeSlow",
+            buckets(
+                "wakeswap_wake_seconds", 'stage="swap"',
+                {"30": f"_x10 {quick}x3", "60": "_x10 100x3", "+Inf": "_x10 100x3"},
+            ),
+            "12m",
+            fires,
+        )
+        for quick, fires in ((94, 1), (96, 0))
+    ),
+]  # fmt: skip
 LAG = 'kafka_consumergroup_lag{consumergroup="knative-trigger-wakeswap-swap",partition="%s"}'
 CASES = [
     *LINE,
+    *EDGES,
     Case("WakeswapBrokerBacklog", ((LAG % 0, "60x9"), (LAG % 1, "60x9")), "6m", 1),
     Case("WakeswapBrokerBacklog", ((LAG % 0, "60x9"), (LAG % 1, "40x9")), "6m", 0),
     *slow(
