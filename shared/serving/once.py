@@ -82,10 +82,10 @@ def _give_up(services: Services, event: Event, reply: Reply) -> None:
 
 
 def _stop_on_sigterm(services: Services) -> None:
-    """A node that is lost or given to others: what is not done in the grace period is handed back."""
+    """A node that is lost or given to others: work as long as this is not finished in any grace period."""
 
     def handle(_: int, __: FrameType | None) -> None:
-        services.lifecycle.stop()
+        services.lifecycle.stop(at_once=True)
 
     signal.signal(signal.SIGTERM, handle)
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,22 +36,24 @@ class Machine:
         tenants: Mapping[str, Any] | None = None,
         models: Path = ROOT / ".wakeswap/models",
         idle: float = 5,
+        docs: Sequence[Mapping[str, Any]] = (),
     ) -> None:
+        """`docs`: other manifests than the overlay's own."""
         self.state, self.objects = folder / "state", folder / "state/objects"
         self.inbox = self.objects / "tenants/demo/inbox"
         self.inbox.mkdir(parents=True)
         self._idle = idle
         self._process: subprocess.Popen[bytes] | None = None
         self._log = folder / "platform.log"
-        docs: list[dict[str, Any]] = json.loads(json.dumps(render("local")))
-        for doc in docs:
+        changed: list[dict[str, Any]] = json.loads(json.dumps(docs or render("local")))
+        for doc in changed:
             if doc["kind"] == "ConfigMap" and doc["metadata"]["name"] == "wakeswap":
                 doc["data"]["WAKESWAP_MODEL_CACHE"] = str(models)
                 doc["data"]["WAKESWAP_TENANTS"] = json.dumps(tenants or {"demo": {}})
         for change in changes:
-            change(docs)
+            change(changed)
         self.manifests = folder / "manifests.yaml"
-        self.manifests.write_text(yaml.safe_dump_all(docs))
+        self.manifests.write_text(yaml.safe_dump_all(changed))
 
     def up(self) -> None:
         command = [sys.executable, "-m", "infra.local", "up", "--overlay", str(self.manifests),

@@ -10,6 +10,7 @@ import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
+from tests.contract.components import rendered
 from tests.local.film import RATE, moving, pictures, sound
 from tests.local.machine import ROOT, Machine
 
@@ -31,6 +33,13 @@ def short_segments(docs: list[dict[str, Any]]) -> None:
         if doc["kind"] == "ConfigMap" and doc["metadata"]["name"] == "wakeswap":
             doc["data"]["WAKESWAP_SEGMENT_SECONDS"] = "1"
             doc["data"]["WAKESWAP_LEASE_SECONDS"] = "3"
+
+
+def longer_segments(docs: list[dict[str, Any]]) -> None:
+    short_segments(docs)
+    for doc in docs:
+        if doc["kind"] == "ConfigMap" and doc["metadata"]["name"] == "wakeswap":
+            doc["data"]["WAKESWAP_SEGMENT_SECONDS"] = "4"
 
 
 def one_try_for_swap(docs: list[dict[str, Any]]) -> None:
@@ -186,6 +195,41 @@ def test_a_dead_letter_of_one_segment_fails_the_video_and_its_replay_redoes_that
         assert [works(machine, stage) for stage in ("detect", "swap")] == [SECONDS] * 2, "each segment by one event"
     finally:
         machine.down()
+
+
+def test_a_video_whose_segments_are_jobs_loses_nothing_when_their_pods_are_killed(tmp_path: Path, clip: Path) -> None:
+    machine = Machine(tmp_path, longer_segments, docs=rendered("local", "long-video"))
+    machine.up()
+    try:
+        drop(machine, clip)
+        machine.until(lambda: _job_killed(machine, "swap"), 300)
+        result, path = finished(machine)
+        assert result["frames"] == SECONDS * RATE
+        assert [at for at, _ in pictures(path)] == [at for at, _ in pictures(clip)]
+        assert sound(path) == sound(clip)
+        machine.until(machine.asleep, 60)
+        parts = len(json.loads((folder(machine) / "split/plan.json").read_text())["parts"])
+        jobs = machine.admin("/status")["jobs"]
+        done = {name: counts["done"] for name, counts in jobs.items()}
+        assert done == {"split": 1, **dict.fromkeys(("detect", "swap", "assemble"), parts)}
+        assert [works(machine, stage) for stage in ("detect", "swap")] == [parts] * 2
+        services = machine.admin("/status")["services"]
+        assert not {"split", "assemble"} & services.keys()
+        assert [name for name in ("detect", "swap") if services[name]["in_flight"]] == []
+    finally:
+        machine.down()
+
+
+def _job_killed(machine: Machine, stage: str) -> bool:
+    """Kill a pod of a Job while it holds a lease."""
+    jobs = machine.objects / "tenants/demo/jobs"
+    held = [path for path in jobs.glob(f"*/{stage}/work.*.json") if '"reply"' not in path.read_text()]
+    for process in machine.processes() if held else ():
+        with suppress(psutil.Error):
+            if process.cmdline()[-2:] == ["shared.serving.once", stage]:
+                process.kill()
+                return True
+    return False
 
 
 def _killed_in_mid_work(machine: Machine) -> bool:
