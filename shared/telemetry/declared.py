@@ -78,7 +78,10 @@ METRICS: dict[str, Metric] = {
             "Uploads whose jobs had to wait, by the policy's limit.",
         ),
         Metric(
-            "segments_asked_again", "counter", (), "Segments of videos that stood still, asked for again by the clock."
+            "segments_asked_again",
+            "counter",
+            (),
+            "Segments of videos asked for again: their clips were gone, or the video stood still.",
         ),
         Metric("line_jobs", "gauge", ("priority",), "Jobs in the line for a slot when it was last looked at."),
         Metric("line_looked_timestamp_seconds", "gauge", (), "When that was: as jobs end, and every ten minutes."),
