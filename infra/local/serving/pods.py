@@ -32,7 +32,6 @@ from infra.local.serving.environment import (
 from infra.local.serving.ledger import TOKEN_VARIABLE, Ledger
 from infra.local.serving.model import Container, ServiceSpec
 from infra.local.serving.process import Process, SpawnError, first_of, spawn
-from infra.local.serving.turns import Turns, processors
 
 BACKLOG = 1024
 _NOT_INHERITED = RESERVED_VARIABLES | {"K_SINK", "GUNICORN_CMD_ARGS"}
@@ -72,7 +71,6 @@ class PodRuntime:
     sink_of: Callable[[str], str | None] = lambda _: None
     overrides: Mapping[str, str] = field(default_factory=dict)
     grace_limit: float = 10.0
-    turns: Turns = field(default_factory=lambda: Turns(processors()))
 
 
 class Pod:
@@ -112,7 +110,7 @@ class Pod:
     async def start(self) -> None:
         deadline = self.spec.progress_deadline
         try:
-            async with self._runtime.turns.turn(), asyncio.timeout(deadline):
+            async with asyncio.timeout(deadline):
                 await self._start()
         except TimeoutError as error:
             await self.stop(f"not ready within {deadline:g} s", grace=0)
