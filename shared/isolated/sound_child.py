@@ -14,7 +14,6 @@ from shared.isolated.sound import REFUSED, caps
 from shared.rejections import MediaCorruptError
 from shared.video import sound
 
-
 _LATER = (
     "av.audio.stream",
     "av.subtitles.stream",

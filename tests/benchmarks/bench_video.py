@@ -58,12 +58,12 @@ def main() -> None:
         tables, files = installed(folder)
         clips = {seconds: film(folder / f"{seconds}.mp4", seconds) for seconds in (1, SECONDS, LONG)}
         with platform(folder, tables) as machine:
-            run(machine, clips[1], "warm")
+            run(machine, clips[1], "warm", RATE)
             ours, naive = [], []
             for number in range(ROUNDS):
-                ours.append(run(machine, clips[SECONDS], f"short{number}"))
+                ours.append(run(machine, clips[SECONDS], f"short{number}", SECONDS * RATE))
                 naive.append(straight(clips[SECONDS], files))
-            long = run(machine, clips[LONG], "long")
+            long = run(machine, clips[LONG], "long", LONG * RATE)
     tracked, untracked = trembling()
     fps = {"ours": SECONDS * RATE / statistics.median(one[0] for one in ours)}
     fps["naive"] = statistics.median(one["fps"] for one in naive)
@@ -147,7 +147,7 @@ def platform(folder: Path, tables: Path) -> Iterator[Machine]:
         machine.down()
 
 
-def run(machine: Machine, clip: Path, name: str) -> tuple[float, float]:
+def run(machine: Machine, clip: Path, name: str, frames: int) -> tuple[float, float]:
     """Seconds from the upload to the result, and the most memory in MB."""
     known, most, over = set(machine.outcomes()), [0.0], threading.Event()
 
@@ -166,7 +166,7 @@ def run(machine: Machine, clip: Path, name: str) -> tuple[float, float]:
     (new,) = set(machine.outcomes()) - known
     end = machine.outcomes()[new]
     assert end["type"].startswith("dev.wakeswap.publish.completed"), end
-    assert end["data"]["frames_swapped"] == end["data"]["frames"], end["data"]
+    assert end["data"]["frames_swapped"] == end["data"]["frames"] == frames, end["data"]
     print(f"{name}: {end['data']['frames']} frames, {seconds:.1f} s, {most[0]:.0f} MB", flush=True)
     return seconds, most[0]
 
@@ -174,12 +174,11 @@ def run(machine: Machine, clip: Path, name: str) -> tuple[float, float]:
 def send(machine: Machine, clip: Path, name: str) -> None:
     place = machine.inbox / name
     place.mkdir()
-    shutil.copy(sample("astronaut"), place / "source.png")
-    shutil.copy(clip, place / "target.mp4")
+    shutil.copy(sample("astronaut"), place / "face.png")  # not source and target: these would be a job by themselves
+    shutil.copy(clip, place / "clip.mp4")
     options = {"swapper": SWAPPER, "quality": QUALITY}
-    job = {"source": f"{name}/source.png", "target": f"{name}/target.mp4", "options": options}
-    (place / ".job").write_text(json.dumps(job))
-    (place / ".job").rename(machine.inbox / f"{name}.job.json")
+    (place / ".job").write_text(json.dumps({"source": "face.png", "target": "clip.mp4", "options": options}))
+    (place / ".job").rename(place / "film.job.json")
 
 
 def held(process: psutil.Process) -> float:
