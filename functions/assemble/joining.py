@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from shared.context import Context
 from shared.events.payloads import Clip, Size, Video
 from shared.jobs.film import Done, Film
 from shared.rejections import NoFaceInTargetError, ObjectGoneError
+from shared.video.facts import DAMAGE
 from shared.video.plan import Plan
 
 if TYPE_CHECKING:
@@ -56,9 +57,10 @@ class Joining:
         event, facts, options = self.event, self.plan.facts, self.event.request.options
         choice = choose(facts, options.format, options.codec)
         out = folder / f"video.{choice.container}"
-        warnings = self._written(clips, out, choice)
+        told = tuple(dict.fromkeys((*facts.damage, *(word for one in done for word in one.warnings))))
+        warnings = self._written(clips, out, choice, tuple(word for word in told if word in DAMAGE))
         self.ctx.deadline.check()
-        said = (*facts.damage, *(word for one in done for word in one.warnings), *choice.warnings, *warnings)
+        said = (*told, *choice.warnings, *warnings)
         return Video(
             job=event.job,
             request=event.request,
@@ -73,14 +75,15 @@ class Joining:
             provider=event.provider,
         )
 
-    def _written(self, clips: list[Path], out: Path, choice: Target) -> tuple[str, ...]:
-        """What could not be kept of what lies beside the pictures."""
+    def _written(self, clips: list[Path], out: Path, choice: Target, damage: tuple[str, ...]) -> tuple[str, ...]:
+        """What could not be kept of what lies beside the pictures. `damage`: also what only decoding brought to light,
+        so that fewer frames came out than packets went in."""
         from shared.isolated import sound
         from shared.video.animation import animate
         from shared.video.choosing import ANIMATIONS
         from shared.video.join import join
 
-        request, plan = self.event.request, self.plan
+        request, plan = self.event.request, replace(self.plan, facts=replace(self.plan.facts, damage=damage))
         if choice.container in ANIMATIONS:
             return animate(clips, plan, out, choice, request.options.quality)
         target = out.with_name("target")

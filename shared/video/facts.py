@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+DAMAGE = ("truncated", "frames_damaged")
+"""Words for what is broken."""
+
 
 @dataclass(frozen=True)
 class Colour:
@@ -71,7 +74,7 @@ class Facts:
     loops: int = 1
     """How often an animation is played; 0: for ever."""
     damage: tuple[str, ...] = ()
-    """Stable words: `truncated`, `frames_damaged`."""
+    """Of `DAMAGE`, as far as the container tells."""
 
     @property
     def seconds(self) -> float:

@@ -162,3 +162,21 @@ def test_a_clip_that_breaks_off_is_refused_or_finished_and_said_so(
     result, path = film.run(job)
     assert "truncated" in result.warnings
     assert 0 < len(pictures(path)) == result.frames < 50
+
+
+@pytest.mark.parametrize("container", ["same", "gif"])
+def test_a_clip_of_which_pictures_are_lost_is_finished_and_said_so(
+    film: Film, astronaut: Path, tmp_path: Path, container: str
+) -> None:
+    """Only decoding shows that they are: the container counts them."""
+    import av
+
+    target, data = tmp_path / "holes.mp4", bytearray((CASES / "faststart.mp4").read_bytes())
+    with av.open(str(CASES / "faststart.mp4")) as clip:
+        for packet in [packet for packet in clip.demux(video=0) if packet.size][9::10]:
+            assert packet.pos is not None
+            data[packet.pos + 4 : packet.pos + packet.size] = bytes(packet.size - 4)
+    target.write_bytes(data)
+    result, path = film.run(film.job(astronaut, target, damaged="finish", format=container))
+    assert "frames_damaged" in result.warnings
+    assert 40 <= result.frames == len(pictures(path)) < 50
