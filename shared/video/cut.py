@@ -20,6 +20,7 @@ from av.video.stream import VideoStream
 from shared.rejections import MediaCorruptError
 from shared.video import media
 from shared.video.facts import Facts
+from shared.video.groups import refreshes_slowly
 from shared.video.times import decode_times
 
 FEWEST = 12
@@ -84,7 +85,7 @@ def _index(path: Path, facts: Facts) -> tuple[array[int], list[_Group]]:
             at = packet.dts if packet.pts is None else packet.pts
             if at is None:
                 raise MediaCorruptError("The video has pictures without a time.")
-            if packet.is_keyframe:
+            if packet.is_keyframe and not refreshes_slowly(packet, facts.codec):
                 keys.append(len(times))
             times.append(at)
             shown.append(facts.start <= at < facts.end and not packet.is_discard and not hidden(facts.codec, packet))
@@ -121,7 +122,7 @@ def _borders(groups: Sequence[_Group], facts: Facts, seconds: float, fewest: int
     borders, begin = [0], float(facts.start * tick)
     for number in range(1, len(groups)):
         length = float(groups[number].start * tick) - begin
-        after = float(groups[number + 1].start * tick) - begin if number + 1 < len(groups) else float("inf")
+        after = float((groups[number + 1].start if number + 1 < len(groups) else facts.end) * tick) - begin
         wanted = length >= seconds * _NEAR and number in early and not _early_ahead(after, seconds, number + 1, early)
         nearest = abs(length - seconds) <= abs(after - seconds)
         if (wanted or nearest) and _enough(groups, borders[-1], number, fewest):
@@ -151,7 +152,9 @@ def _clips(
         done = 0
         for number, packet in enumerate(media.packets(container, stream, damage=bool(facts.damage))):
             while len(opened) < len(spans) and spans[len(opened)][0] == number:
-                opened.append(_Clip(folder / f"part.{len(opened):05}.mkv", stream, spans[len(opened)], times))
+                opened.append(
+                    _Clip(folder / f"part.{len(opened):05}.mkv", stream, spans[len(opened)], times, facts.codec)
+                )
             for clip in opened[done:]:
                 clip.take(packet, number)
             if number == spans[done][1] - 1:
@@ -160,8 +163,8 @@ def _clips(
 
 
 class _Clip:
-    def __init__(self, path: Path, stream: VideoStream, span: tuple[int, int], times: array[int]) -> None:
-        self._path, self._first, self._times = path, span[0], times
+    def __init__(self, path: Path, stream: VideoStream, span: tuple[int, int], times: array[int], codec: str) -> None:
+        self._path, self._first, self._times, self._codec = path, span[0], times, codec
         self._decoded = decode_times(times[slice(*span)])
         self._out: OutputContainer = media.clip(path)
         self._stream = self._out.add_stream_from_template(stream, opaque=True)
@@ -172,6 +175,7 @@ class _Clip:
     def take(self, packet: Packet[VideoStream], number: int) -> None:
         packet.stream = self._stream
         packet.time_base = media.CLOCK
+        packet.is_keyframe = packet.is_keyframe and not refreshes_slowly(packet, self._codec)
         packet.pts, packet.dts = self._times[number], self._decoded[number - self._first]
         self._out.mux(packet)
 

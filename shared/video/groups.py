@@ -13,12 +13,14 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from shared.video import media, parameters
-from shared.video.light import av1_units
-from shared.video.units import split
+from shared.video.light import av1_units, sei
+from shared.video.units import Bits, split
 
 _KEY_H264, _KEYS_HEVC = 5, (19, 20)
 """Pictures at which a decoder begins anew: IDR."""
 _FRAMES_AV1 = (3, 6)
+_RECOVERY = 6
+"""Type of a message."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,20 @@ def _begins_anew(packet: bytes, codec: str) -> bool:
             return bool(frames) and frames[0][0] >> 4 == 1
         case _:  # VP9: show_existing_frame 0, frame_type 0 (bitstream specification, 6.2)
             return packet[0] & 0b1100 == 0
+
+
+def refreshes_slowly(packet: Packet[VideoStream], codec: str) -> bool:
+    """Whether a key picture is whole only after further ones: H.264's recovery point (D.2.8) with a count above 0.
+
+    So cameras and streamers write that never send a whole picture at once. Nothing begins anew there.
+    """
+    if codec != "h264":
+        return False
+    try:
+        found = [data for kind, data in sei(codec, split(bytes(packet))) if kind == _RECOVERY]
+        return any(Bits(data).golomb() > 0 for data in found)
+    except (ValueError, IndexError):
+        return False
 
 
 def inband(group: Group, codec: str) -> parameters.Sets:

@@ -54,7 +54,7 @@ def light(codec: str, packet: bytes, sets: Iterable[bytes] = ()) -> Light:
     `codec` is `h264`, `h265` or `av1`. What is broken is left out.
     """
     try:
-        found = dict(_av1(packet) if codec == "av1" else _messages(codec, [*sets, *split(packet)]))
+        found = dict(_av1(packet) if codec == "av1" else sei(codec, [*sets, *split(packet)]))
     except ValueError:
         return Light()
     return Light(_numbers(found.get(_MASTERING, b""), 24), _numbers(found.get(_CONTENT, b""), 4))
@@ -67,8 +67,8 @@ def _numbers(data: bytes, size: int) -> tuple[int, ...]:
     return (*pairs, *(int.from_bytes(data[at : at + 4], "big") for at in range(16, size, 4)))
 
 
-def _messages(codec: str, units: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Supplemental enhancement information: type and content."""
+def sei(codec: str, units: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Supplemental enhancement information: type and content. Raises ValueError where it breaks off."""
     for unit in units:
         kind, header = (unit[0] & 31, 1) if codec == "h264" else (unit[0] >> 1 & 63, 2)
         if kind != (6 if codec == "h264" else 39):

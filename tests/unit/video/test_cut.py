@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shared.isolated.frames import decoded
 from shared.rejections import MediaCorruptError
 from shared.video.cut import Piece, cut, hidden
 from shared.video.facts import Facts
@@ -51,6 +52,25 @@ def test_every_frame_is_in_one_part_and_decodes_there_to_the_same(recipe: Recipe
         assert all(np.array_equal(frame.planes[0], whole[frame.pts]) for frame in own)
         seen += [frame.pts for frame in own]
     assert seen == sorted(whole)
+
+
+def test_no_part_begins_where_a_picture_is_not_whole_yet(tmp_path: Path) -> None:
+    """x264's intra refresh marks key frames from which a picture is whole only some frames later."""
+    slow = (("x264-params", "intra-refresh=1:keyint=8"), ("preset", "medium"))
+    source = made.make(tmp_path / "source.mp4", Recipe(keys=1000, options=slow))
+    with reading(source) as container:
+        marked = [packet.is_keyframe for packet in container.demux(video=0) if packet.size]
+    whole = [frame.planes[0].copy() for frame in frames(source)]
+    found, parts = pieces(source, tmp_path, 0.3)
+    assert sum(marked) > 1
+    assert [part.frames for part in parts] == [24]
+    with decoded(parts[0].path, found, start=parts[0].start + 12 * 512) as late:
+        assert np.array_equal(next(late).planes[0], whole[12])
+
+
+def test_what_is_shorter_than_a_part_is_one(tmp_path: Path) -> None:
+    _, parts = pieces(made.make(tmp_path / "source.mp4", Recipe()), tmp_path, 60)
+    assert [part.frames for part in parts] == [24]
 
 
 def test_a_part_begins_with_the_group_before_it(tmp_path: Path) -> None:
