@@ -21,7 +21,7 @@ from shared.rejections import MediaCorruptError
 from shared.video import media
 from shared.video.facts import Facts
 from shared.video.groups import refreshes_slowly
-from shared.video.times import decode_times
+from shared.video.times import decode_times, spread
 
 FEWEST = 12
 """Frames of a part: less is not worth an event of its own."""
@@ -65,20 +65,23 @@ def cut(path: Path, facts: Facts, folder: Path, seconds: float, fewest: int = FE
     if facts.container in _ANIMATIONS:
         yield Piece(path, facts.start, facts.end, facts.frames, cut=True)
         return
-    times, groups = _index(path, facts)
+    times, groups, end = _index(path, facts)
     borders = _borders(groups, facts, seconds, fewest)
     shift = max(0, -min(times))
     moved = array("q", (at + shift for at in times))
     spans = [(groups[max(a - 1, 0)].first, groups[b - 1].last) for a, b in pairwise(borders)]
-    starts = [facts.start, *(groups[border].start for border in borders[1:-1]), facts.end]
+    starts = [facts.start, *(groups[border].start for border in borders[1:-1]), end]
     clips = _clips(path, facts, folder, spans, moved)
     for number, clip in enumerate(clips):
         frames = sum(group.frames for group in groups[borders[number] : borders[number + 1]])
         yield Piece(clip, starts[number] + shift, starts[number + 1] + shift, frames, cut=number == 0)
 
 
-def _index(path: Path, facts: Facts) -> tuple[array[int], list[_Group]]:
-    """When each packet is shown, and the groups of pictures at whose begin the video may be divided."""
+def _index(path: Path, facts: Facts) -> tuple[array[int], list[_Group], int]:
+    """When each packet is shown, the groups of pictures at whose begin the video may be divided, and its end.
+
+    Of several pictures of one time each is a tick later than the one before.
+    """
     times, shown, keys = array("q"), bytearray(), []
     with media.reading(path) as container:
         for packet in media.packets(container, media.video(container, facts.index), damage=bool(facts.damage)):
@@ -91,7 +94,9 @@ def _index(path: Path, facts: Facts) -> tuple[array[int], list[_Group]]:
             shown.append(facts.start <= at < facts.end and not packet.is_discard and not hidden(facts.codec, packet))
     if not any(shown):
         raise MediaCorruptError("The video has no picture that is shown.")
-    return times, _groups(times, shown, keys)
+    spread(times)
+    end = max(facts.end, 1 + max(at for at, is_shown in zip(times, shown, strict=True) if is_shown))
+    return times, _groups(times, shown, keys), end
 
 
 def hidden(codec: str, packet: Packet[VideoStream]) -> bool:

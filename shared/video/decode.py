@@ -62,7 +62,7 @@ class Damage:
 
 
 def frames(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
-    """Every frame in the order of showing; `damage` is complete after the last.
+    """Every frame in the order of showing, at rising times; `damage` is complete after the last.
 
     Raises what `shared.video.probe` raises for a file that cannot be opened at all.
     """
@@ -86,8 +86,9 @@ def _film(source: Source, kind: Kind, wanted: Wanted, damage: Damage) -> Iterato
         for frame, key, damaged in _decoded(container, wanted, damage):
             planes = _planes(reformat, frame, wanted)
             pts = frame.pts if frame.pts is not None else (0 if last is None else last + 1)
-            last = pts
-            yield Decoded(planes, pts, frame.duration or 0, key, damaged)
+            torn = last is not None and pts < last  # the container's times are not in the order of its pictures
+            last = pts if last is None else max(pts, last + 1)
+            yield Decoded(planes, last, frame.duration or 0, key, damaged or torn)
 
 
 def _decoded(container: InputContainer, wanted: Wanted, damage: Damage) -> Iterator[tuple[VideoFrame, bool, bool]]:

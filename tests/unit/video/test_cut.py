@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -138,3 +141,36 @@ def test_pictures_of_vp8_may_only_help_others(first: int, is_hidden: bool) -> No
     packet = bytearray([first, 0, 0])
     assert hidden("vp8", packet) == is_hidden
     assert not hidden("h264", packet)
+
+
+def timed(path: Path, source: Path, at: Callable[[int], int]) -> Path:
+    """The packets of `source` in Matroska, number n shown at the millisecond `at(n)`."""
+    with av.open(str(source)) as held, av.open(str(path), "w", format="matroska") as out:
+        stream = held.streams.video[0]
+        made_stream = out.add_stream_from_template(stream, opaque=True)
+        for number, packet in enumerate([packet for packet in held.demux(stream) if packet.size]):
+            packet.stream, packet.time_base = made_stream, made.MILLISECOND
+            packet.pts = packet.dts = at(number)
+            out.mux(packet)
+    return path
+
+
+def test_pictures_of_one_time_are_all_kept_one_tick_apart(tmp_path: Path) -> None:
+    plain = made.make(tmp_path / "plain.mp4", Recipe(options=(("bf", "0"),)))
+    source = timed(tmp_path / "source.mkv", plain, lambda number: number // 3 * 120)
+    found, parts = pieces(source, tmp_path)
+    assert found.frames == sum(part.frames for part in parts) == 24
+    times = []
+    for part in parts:
+        with decoded(part.path, found) as shown:
+            times += [frame.pts for frame in shown if part.start <= frame.pts < part.end]
+    assert times == [at + more for at in range(0, 960, 120) for more in range(3)]
+
+
+def test_times_that_are_not_in_the_order_of_the_pictures_are_damage(tmp_path: Path) -> None:
+    source = timed(tmp_path / "source.mkv", made.make(tmp_path / "plain.mp4", Recipe()), lambda number: number * 40)
+    with decoded(source, facts(source)) as shuffled:
+        times = [frame.pts for frame in shuffled]
+    assert len(times) == 24
+    assert all(a < b for a, b in pairwise(times))
+    assert shuffled.damage == ("frames_damaged",)
