@@ -51,7 +51,7 @@ class Joining:
         return paths, lost
 
     def _joined(self, done: list[Done], clips: list[Path], folder: Path) -> Video:
-        from shared.video.choosing import choose
+        from shared.video.choosing import choose, finished
         from shared.video.sniff import KINDS
 
         event, facts, options = self.event, self.plan.facts, self.event.request.options
@@ -65,7 +65,7 @@ class Joining:
             job=event.job,
             request=event.request,
             video=self.ctx.storage.save_file(out.name, out, KINDS[choice.container].content_type),
-            size=Size(*facts.shown),
+            size=Size(*finished(facts, choice)),
             seconds=round(facts.seconds, 3),
             frames=sum(one.frames for one in done),
             frames_swapped=sum(one.frames_swapped for one in done),

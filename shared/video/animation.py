@@ -16,10 +16,11 @@ import av.filter
 from PIL import Image
 
 from shared.video import media
-from shared.video.choosing import ANIMATIONS, Target
+from shared.video.choosing import ANIMATIONS, Target, finished
 from shared.video.facts import Facts
 from shared.video.faults import EncodeFailedError
 from shared.video.plan import Plan
+from shared.video.turning import upright
 
 _GIF_TICK, _SHORTEST = Fraction(1, 100), 2
 """GIF counts hundredths of a second, and players take less than two of them for ten."""
@@ -29,10 +30,11 @@ _USE = "dither=sierra2_4a:diff_mode=rectangle:alpha_threshold=128"
 def animate(clips: Sequence[Path], plan: Plan, out: Path, choice: Target, quality: int) -> tuple[str, ...]:
     """Write `out` of the frames of `clips`; `quality` 1..100 counts for WebP.
 
-    It is played as often as the source, or for ever where the source is no animated picture. Gives the warning
-    `frames_dropped` for a GIF of more than 50 frames a second. Raises EncodeFailedError.
+    It is turned upright, and its pixels are square. It is played as often as the source, or for ever where the source
+    is no animated picture. Gives the warning `frames_dropped` for a GIF of more than 50 frames a second. Raises
+    EncodeFailedError.
     """
-    shots = _Shots(clips, plan, alpha=choice.alpha)
+    shots = _Shots(clips, plan, choice)
     if not plan.facts.damage and shots.count != sum(part.frames for part in plan.parts):
         raise EncodeFailedError(f"The clips hold {shots.count} pictures.")
     try:
@@ -56,8 +58,9 @@ def _again(facts: Facts) -> int:
 class _Shots:
     """The frames of all clips with their times, as often as they are asked for."""
 
-    def __init__(self, clips: Sequence[Path], plan: Plan, *, alpha: bool) -> None:
-        self._clips, self._pixels = clips, "bgra" if alpha else "bgr24"
+    def __init__(self, clips: Sequence[Path], plan: Plan, choice: Target) -> None:
+        self._clips, self._pixels = clips, "bgra" if choice.alpha else "bgr24"
+        self._size, self._rotation = finished(plan.facts, choice), plan.facts.rotation
         tick = Fraction(*plan.facts.time_base)
         ticks = sorted(at for clip in clips for at in _ticks(clip))
         self.count = len(ticks)
@@ -66,11 +69,17 @@ class _Shots:
         """Seconds at which each frame is shown, and at which the last one ends."""
 
     def __iter__(self) -> Iterator[av.VideoFrame]:
-        """In a format of whole pixels, with transparency where the video has any."""
+        """As they are shown, in a format of whole pixels, with transparency where the video has any."""
+        width, height = reversed(self._size) if self._rotation % 180 else self._size
         for path in self._clips:
             with av.open(str(path)) as clip:
                 for frame in clip.decode(video=0):
-                    yield frame.reformat(format=self._pixels)
+                    yield self._turned(frame.reformat(width, height, self._pixels))
+
+    def _turned(self, frame: av.VideoFrame) -> av.VideoFrame:
+        if not self._rotation:
+            return frame
+        return av.VideoFrame.from_ndarray(upright(frame.to_ndarray(), self._rotation), self._pixels)
 
     @property
     def seconds(self) -> list[Fraction]:

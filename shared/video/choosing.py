@@ -18,6 +18,8 @@ CODECS["mkv"] = CODECS["mp4"]
 """By container; the first is taken where the one asked for is not among them."""
 _OURS = {"h264": "h264", "hevc": "h265", "av1": "av1", "vp9": "vp9"}
 """FFmpeg's names of codecs that are written here too."""
+_OBLONG = 4
+"""No camera's pixels are so oblong: what a container says beyond is not believed."""
 _HDR = (16, 18)
 """Transfer characteristics of ITU-T H.273: PQ and HLG."""
 _TRANSPARENT = ("webm", "mkv")
@@ -43,6 +45,15 @@ class Target:
     warnings: tuple[str, ...] = ()
     """What could not be kept: `codec_changed`, `alpha_dropped`, `depth_reduced`, `chroma_reduced`, `tone_mapped`; of an
     animated picture `audio_dropped` and `subtitles_dropped`."""
+
+
+def finished(facts: Facts, target: Target) -> tuple[int, int]:
+    """Width and height of what is written, as it is shown: no animated picture knows of turns and oblong pixels."""
+    width, height = (target.height, target.width) if facts.rotation % 180 else (target.width, target.height)
+    across, down = facts.stretch
+    if target.container not in ANIMATIONS or max(across, down) > _OBLONG:
+        return width, height
+    return round(width * across), round(height * down)
 
 
 def choose(facts: Facts, container: str = "same", codec: str = "same") -> Target:

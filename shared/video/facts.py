@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 DAMAGE = ("truncated", "frames_damaged")
 """Words for what is broken."""
+_SQUARE = 1.03
+"""Pixels that are less oblong than this are square."""
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,13 @@ class Facts:
     def shown(self) -> tuple[int, int]:
         """Width and height in pixels, upright; pixels need not be square."""
         return (self.height, self.width) if self.rotation % 180 else (self.width, self.height)
+
+    @property
+    def stretch(self) -> tuple[float, float]:
+        """Across and down, of the upright picture, 1 or more: what makes its pixels square and loses nothing."""
+        across, down = self.sample_aspect
+        ratio = across / down if across > 0 and down > 0 else 1.0
+        ratio = 1 / ratio if self.rotation % 180 else ratio
+        if max(ratio, 1 / ratio) < _SQUARE:
+            return 1.0, 1.0
+        return (ratio, 1.0) if ratio > 1 else (1.0, 1 / ratio)

@@ -20,8 +20,6 @@ from shared.video.frame import Frame
 from shared.video.planes import Picture
 from shared.video.turning import Box
 
-_SQUARE = 1.03
-"""Pixels that are less oblong than this are square."""
 _ROOM = 2
 """Pixels around a box that a stretched picture reads."""
 
@@ -32,13 +30,8 @@ class Square:
 
     @cached_property
     def stretch(self) -> tuple[float, float]:
-        """Across and down, 1 or more: nothing is lost."""
-        across, down = self.facts.sample_aspect
-        ratio = across / down if across > 0 and down > 0 else 1.0
-        ratio = 1 / ratio if self.facts.rotation % 180 else ratio
-        if max(ratio, 1 / ratio) < _SQUARE:
-            return 1.0, 1.0
-        return (ratio, 1.0) if ratio > 1 else (1.0, 1 / ratio)
+        """As in Facts."""
+        return self.facts.stretch
 
     @property
     def plain(self) -> bool:

@@ -67,6 +67,11 @@ def test_vid_04_an_odd_size_is_kept_where_it_can_be(film: Film, astronaut: Path)
     assert result.frames == len(pictures(path)) == 50
 
 
+def test_vid_04_a_result_says_the_size_that_it_has(film: Film, astronaut: Path) -> None:
+    result, path = film.run(film.job(astronaut, CASES / "odd_101x77.webm", format="mp4"))
+    assert told(path)["size"] == (result.width, result.height) == (102, 78)
+
+
 def test_vid_07_an_index_at_the_end_does_not_matter(film: Film, astronaut: Path) -> None:
     _, path = film.run(film.job(astronaut, CASES / "moov_at_end.mp4"))
     data = path.read_bytes()

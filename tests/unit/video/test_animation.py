@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
 from shared.video.animation import animate
+from shared.video.choosing import finished
 from tests.unit.video import made
 from tests.unit.video.chain import Finished, facts, through
 from tests.unit.video.made import Recipe, ticks
@@ -100,3 +103,17 @@ def test_an_animated_picture_becomes_a_video(tmp_path: Path) -> None:
     solid = before[3][..., 3] == 255
     assert np.abs(after[3][1][solid].astype(int) - before[3][solid][:, :3]).mean() < 12
     assert after[3][1][before[3][..., 3] == 0].max(initial=0) < 90
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("rotation", [90, 180, 270])
+def test_an_animation_is_upright_and_its_pixels_are_square(form: str, rotation: int, tmp_path: Path) -> None:
+    """It cannot say that it is to be turned or stretched."""
+    recipe = Recipe(ticks=ticks((512, 512)), rotation=rotation, aspect=Fraction(4, 3))
+    source = made.make(tmp_path / "source.mp4", recipe)
+    found = facts(source)
+    done = through(source, tmp_path, container=form)
+    _, pictures, _ = _seen(done.path)
+    assert finished(found, done.choice) == pictures[0].shape[1::-1] == ((64, 128) if rotation % 180 else (128, 64))
+    expected = np.rot90(cv2.resize(made.picture(0, (96, 64)), (128, 64)), found.rotation // 90)
+    assert np.abs(pictures[0][..., :3].astype(int) - expected).mean() < 14
