@@ -13,6 +13,7 @@ from pathlib import Path
 
 import av
 import av.filter
+import numpy as np
 from PIL import Image
 
 from shared.video import media
@@ -79,7 +80,8 @@ class _Shots:
     def _turned(self, frame: av.VideoFrame) -> av.VideoFrame:
         if not self._rotation:
             return frame
-        return av.VideoFrame.from_ndarray(upright(frame.to_ndarray(), self._rotation), self._pixels)
+        pixels = frame.to_ndarray().astype(np.uint8, copy=False)
+        return av.VideoFrame.from_ndarray(upright(pixels, self._rotation), self._pixels)
 
     @property
     def seconds(self) -> list[Fraction]:
