@@ -61,15 +61,15 @@ def test_vid_03_a_cover_picture_is_not_the_video(film: Film, astronaut: Path) ->
     assert film.run(film.job(astronaut, CASES / "cover_art.mp4"))[0].frames == 50
 
 
-def odd(path: Path) -> Path:
-    """The field's 101 x 77, larger: a face of 17 pixels is too small to be measured."""
+def clip(path: Path, frames: int, size: tuple[int, int], encoder: str) -> Path:
+    """As the field's clips of 101 x 77 and of one frame, but with a face that is large enough to be measured."""
     import av
 
     with av.open(str(path), "w") as out:
-        stream = out.add_stream("libvpx-vp9", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 151, 155, "yuv420p"
-        for picture in pictures(CASES / "no_audio.mp4")[:12]:
-            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24").reformat(151, 155, "yuv420p")))
+        stream = out.add_stream(encoder, rate=25)
+        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+        for picture in pictures(CASES / "no_audio.mp4")[:frames]:
+            out.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24").reformat(*size, "yuv420p")))
         out.mux(stream.encode())
     return path
 
@@ -79,7 +79,9 @@ def test_vid_04_an_odd_size_is_kept_where_it_can_be_and_told(
     film: Film, astronaut: Path, tmp_path: Path, container: str, size: tuple[int, int]
 ) -> None:
     codec = "same" if container == "webm" else "h264"
-    result, path = film.run(film.job(astronaut, odd(tmp_path / "odd.webm"), format=container, codec=codec))
+    result, path = film.run(
+        film.job(astronaut, clip(tmp_path / "odd.webm", 12, (151, 155), "libvpx-vp9"), format=container, codec=codec)
+    )
     assert told(path)["size"] == (result.width, result.height) == size
     assert result.frames == len(pictures(path)) == 12
 
@@ -91,8 +93,8 @@ def test_vid_07_an_index_at_the_end_does_not_matter(film: Film, astronaut: Path)
     assert len(pictures(path)) == 50
 
 
-def test_vid_09_one_frame_is_a_video_of_one_frame(film: Film, astronaut: Path) -> None:
-    result, path = film.run(film.job(astronaut, CASES / "one_frame.mp4"))
+def test_vid_09_one_frame_is_a_video_of_one_frame(film: Film, astronaut: Path, tmp_path: Path) -> None:
+    result, path = film.run(film.job(astronaut, clip(tmp_path / "one.mp4", 1, (192, 192), "libx264")))
     assert result.frames == len(pictures(path)) == 1
 
 
