@@ -25,6 +25,8 @@ from shared.video.turning import Box, aligned, back, coded, upright
 Picture = NDArray[np.uint8]
 Reals = NDArray[np.float32]
 
+_GAP = 16
+"""Columns without a change between two parts that are changed apart: one face and the next."""
 _WHITE = 4095.0
 """Of the signal from which a picture of high dynamic range is made."""
 
@@ -50,32 +52,47 @@ def small(frame: Frame, longest: int, facts: Facts) -> Picture:
 
 def add(frame: Frame, box: Box, before: Picture, after: Picture, facts: Facts) -> None:
     """Change the planes, in place, by what changed from `before` (which `bgr` gave for the box) to `after`."""
-    x, y, width, height = _changed(before, after)
-    if not width:
-        return
-    inner = coded((box[0] + x, box[1] + y, box[0] + x + width, box[1] + y + height), facts)
-    old, new = (back(image[y : y + height, x : x + width], facts.rotation) for image in (before, after))
-    form, outer = layout(facts.pixel_format), aligned(inner, facts)
-    change = cast("Reals", cv2.transform(_difference(old, new, facts), from_bgr(facts)))
-    steps = cv2.split(_framed(change, inner, outer, form))
-    for index, part in enumerate(_cut(frame.planes, outer, form)):
-        _add(part, cast("Reals", steps[index]), legal(facts, index))
+    for x, y, width, height in _changed(before, after):
+        inner = coded((box[0] + x, box[1] + y, box[0] + x + width, box[1] + y + height), facts)
+        old, new = (back(image[y : y + height, x : x + width], facts.rotation) for image in (before, after))
+        _add(frame, inner, _difference(old, new, facts), facts)
 
 
-def _changed(before: Picture, after: Picture) -> tuple[int, int, int, int]:
-    """x, y, width and height of the smallest part that holds every change; width 0 where there is none."""
-    rows = cv2.absdiff(before, after).reshape(before.shape[0], -1)
-    x, y, width, height = cv2.boundingRect(rows)
-    left, right = x // 3, -(-(x + width) // 3)
-    return left, y, right - left, height
+def _changed(before: Picture, after: Picture) -> list[Box]:
+    """x, y, width and height of parts beside each other that hold every change."""
+    apart = cv2.absdiff(before, after)
+    lines = cv2.reduce(apart.reshape(len(apart), -1), 0, cv2.REDUCE_MAX)
+    columns = np.flatnonzero(lines.reshape(-1, 3).any(1))
+    if not len(columns):
+        return []
+    found: list[Box] = []
+    for run in np.split(columns, np.flatnonzero(np.diff(columns) > _GAP) + 1):
+        left, width = int(run[0]), int(run[-1] - run[0]) + 1
+        rows = np.flatnonzero(apart[:, left : left + width].any((1, 2)))
+        found.append((left, int(rows[0]), width, int(rows[-1] - rows[0]) + 1))
+    return found
 
 
 def _difference(old: Picture, new: Picture, facts: Facts) -> Reals:
-    """Of the signals, 1 being white; exactly 0 where nothing changed."""
+    """Of the signals, 255 being white; exactly 0 where nothing changed."""
     transfer = facts.colour.transfer
     if tone.is_hdr(transfer):
-        return tone.signal(new, transfer) - tone.signal(old, transfer)
-    return cast("Reals", cv2.subtract(new, old, dtype=cv2.CV_32F)) / np.float32(255)
+        return (tone.signal(new, transfer) - tone.signal(old, transfer)) * np.float32(255)
+    return cast("Reals", cv2.subtract(new, old, dtype=cv2.CV_32F))
+
+
+def _add(frame: Frame, inner: Box, change: Reals, facts: Facts) -> None:
+    """`change`: of a coded box, blue, green and red. Each plane gets its own share, at its own resolution."""
+    form, outer = layout(facts.pixel_format), aligned(inner, facts)
+    change, shares = _framed(change, inner, outer, form), from_bgr(facts) / 255
+    for index, part in enumerate(_cut(frame.planes, outer, form)):
+        height, width = part.shape
+        factor = change.shape[1] // width, change.shape[0] // height
+        if factor != (1, 1):  # averages of what changed are what the averages change by
+            size = change.shape[1] // factor[0], change.shape[0] // factor[1]
+            change = cast("Reals", cv2.resize(change, size, interpolation=cv2.INTER_AREA))
+        step = cv2.transform(change, shares[index : index + 1])[:height, :width]
+        _raise(part, cast("Reals", step), legal(facts, index))
 
 
 def _framed(change: Reals, inner: Box, outer: Box, form: Layout) -> Reals:
@@ -91,16 +108,11 @@ def _framed(change: Reals, inner: Box, outer: Box, form: Layout) -> Reals:
     return change
 
 
-def _add(part: Samples, change: Reals, bounds: tuple[int, int]) -> None:
-    """To the samples of one plane; none leaves the range that stands for colours but where it was outside before."""
-    height, width = part.shape
-    factor = change.shape[1] // width, change.shape[0] // height
-    if factor != (1, 1):
-        size = change.shape[1] // factor[0], change.shape[0] // factor[1]
-        change = cast("Reals", cv2.resize(change, size, interpolation=cv2.INTER_AREA))
-    old = part.astype(np.float32)
-    low, high = np.minimum(old, np.float32(bounds[0])), np.maximum(old, np.float32(bounds[1]))
-    part[:] = np.clip(old + np.rint(change[:height, :width]), low, high)
+def _raise(part: Samples, step: Reals, bounds: tuple[int, int]) -> None:
+    """The samples of one plane; none leaves the range that stands for colours but where it was outside before."""
+    kind = cv2.CV_8U if part.dtype == np.uint8 else cv2.CV_16U
+    low, high = np.minimum(part, bounds[0]), np.maximum(part, bounds[1])
+    part[:] = np.clip(cast("Samples", cv2.add(part, step, dtype=kind)), low, high)
 
 
 def _cut(planes: tuple[Samples, ...], box: Box, form: Layout) -> list[Samples]:

@@ -124,8 +124,8 @@ def film(path: Path, seconds: int) -> Path:
 def seen(still: np.ndarray, number: int) -> np.ndarray:
     """uint8 [HEIGHT, WIDTH, 3]"""
     angle = 2 * np.pi * number / (SECONDS * RATE)
-    scale, turn = 1.45 + 0.1 * np.sin(angle), 0.02 * np.sin(2 * angle)
-    x, y = 470 + 30 * np.sin(angle), 260 + 20 * np.cos(angle)
+    scale, turn = 2.6 + 0.1 * np.sin(angle), 0.02 * np.sin(2 * angle)
+    x, y = 658 + 12 * np.sin(angle), 395 + 12 * np.cos(angle)
     matrix = np.array([[scale, -turn, WIDTH / 2 - scale * x], [turn, scale, HEIGHT / 2 - scale * y]])
     return cv2.warpAffine(still, matrix, (WIDTH, HEIGHT), flags=cv2.INTER_CUBIC)
 
