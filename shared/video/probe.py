@@ -164,7 +164,7 @@ def _other(stream: Stream) -> Other:
 
 
 def _damage(counted: Span, walk: Walk) -> tuple[str, ...]:
-    found = {TRUNCATED: counted.broken or not walk.complete, DAMAGED: counted.corrupt}
+    found = {TRUNCATED: counted.broken or not walk.complete, DAMAGED: counted.corrupt or walk.broken}
     return tuple(word for word, is_so in found.items() if is_so)
 
 

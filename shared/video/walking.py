@@ -24,6 +24,8 @@ class Walk:
     """Of WebP: width and height."""
     alpha: bool = False
     """Of WebP."""
+    broken: bool = False
+    """Of Matroska: whether something in the middle may not be there; demuxers step over it in silence."""
 
 
 def counted(number: int) -> int:

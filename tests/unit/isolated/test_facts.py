@@ -236,3 +236,18 @@ def test_a_codec_that_is_not_let_in(tmp_path: Path) -> None:
             out.mux(packet)
     with pytest.raises(UnsupportedMediaTypeError):
         look(path)
+
+
+@pytest.mark.parametrize("at", [0, -3], ids=["of no track", "of no kind"])
+def test_a_block_that_a_demuxer_steps_over_in_silence_is_damage(tmp_path: Path, at: int) -> None:
+    """The frame is missing; of what has no name, FFmpeg goes on at the next cluster."""
+    clip = make(tmp_path / "a.mkv", Recipe("mkv", ticks=tuple(range(0, 960, 40)), time_base=Fraction(1, 1000)))
+    data = bytearray(clip.read_bytes())
+    whole = look(clip)
+    with av.open(str(clip)) as held:
+        place = at + ([packet.pos for packet in held.demux(video=0)][12] or 0)
+    data[place : place + 2] = b"\x99\x99"
+    found = look(written(tmp_path, bytes(data), "b.mkv"))
+    assert (whole.frames, whole.damage) == (24, ())
+    assert found.frames < 24
+    assert found.damage == ("frames_damaged",)
