@@ -159,5 +159,15 @@ def _webp(source: Source) -> Walk:
     return Walk(end <= source.size, bool(durations), loops, tuple(durations), size, alpha)
 
 
+def whole_webp(source: Source) -> bytes:
+    """A WebP up to the last chunk that is whole: libwebp reads nothing of one that breaks off."""
+    data, place, end = source.at(0, source.size), 12, 12
+    while end <= len(data):
+        place = end
+        size = int.from_bytes(data[place + 4 : place + 8], "little")
+        end += 8 + size + size % 2
+    return b"".join((data[:4], (place - 8).to_bytes(4, "little"), data[8:place]))
+
+
 def _three(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + 3], "little")

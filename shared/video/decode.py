@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import BinaryIO, cast
 
 import av
@@ -20,7 +21,7 @@ from av.video.stream import VideoStream
 from PIL.WebPImagePlugin import WebPImageFile
 
 from shared.rejections import MediaCorruptError, MediaTruncatedError, UnsupportedMediaTypeError
-from shared.video import opening
+from shared.video import animations, opening
 from shared.video.decoders import decoder
 from shared.video.formats import layout
 from shared.video.frame import Samples
@@ -73,7 +74,7 @@ def frames(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
     if not walk.indexed:
         raise MediaTruncatedError("The index of the video is missing.")
     damage.truncated = not walk.complete
-    found = _film(source, kind, wanted, damage) if kind.demuxer else _webp(source, wanted)
+    found = _film(source, kind, wanted, damage) if kind.demuxer else _webp(source, wanted, damage)
     for frame in found:
         if wanted.start is None or frame.pts >= wanted.start:
             yield frame
@@ -140,12 +141,15 @@ def _planes(reformat: VideoReformatter, frame: VideoFrame, wanted: Wanted) -> tu
     return cast("tuple[Samples, ...]", tuple(views))
 
 
-def _webp(source: Source, wanted: Wanted) -> Iterator[Decoded]:
-    """Composed by libwebp. Raises MediaCorruptError where a picture cannot be; none after it could be right."""
-    image = WebPImageFile(cast("BinaryIO", source))
+def _webp(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
+    """Composed by libwebp, up to a picture that cannot be: none after it could be right.
+
+    Raises MediaCorruptError where that is the first.
+    """
     mode = "RGBA" if layout(wanted.pixel_format).alpha else "RGB"
-    at = 0
+    at = number = 0
     try:
+        image = WebPImageFile(BytesIO(animations.whole_webp(source)) if damage.truncated else cast("BinaryIO", source))
         for number in range(image.n_frames):
             image.seek(number)
             image.load()
@@ -154,5 +158,7 @@ def _webp(source: Source, wanted: Wanted) -> Iterator[Decoded]:
             duration = int(image.info["duration"])
             yield Decoded(tuple(pixels[..., plane] for plane in order), at, duration, number == 0, damaged=False)
             at += duration
-    except (OSError, EOFError, ValueError) as error:
-        raise MediaCorruptError("A picture of the animation cannot be decoded.") from error
+    except (OSError, EOFError, ValueError, SyntaxError) as error:
+        if not number:
+            raise MediaCorruptError("A picture of the animation cannot be decoded.") from error
+        damage.lost += 1

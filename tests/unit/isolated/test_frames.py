@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ import av
 import numpy as np
 import psutil
 import pytest
+from PIL import Image
 
 from shared.errors import TransientError
 from shared.isolated import frames as apart
@@ -291,3 +293,23 @@ def test_several_videos_at_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(60)
     assert counts == [200] * 6
+
+
+def animation(path: Path) -> Path:
+    shades = [Image.fromarray(np.random.default_rng(n).integers(0, 255, (40, 60, 3), np.uint8)) for n in range(5)]
+    shades[0].save(path, "WEBP", save_all=True, append_images=shades[1:], duration=40, lossless=True)
+    return path
+
+
+@pytest.mark.parametrize("damaged", ["cut off", "broken within"])
+def test_a_damaged_webp_gives_the_pictures_before(tmp_path: Path, damaged: str) -> None:
+    """libwebp reads nothing of a file that is cut off."""
+    whole = animation(tmp_path / "whole.webp").read_bytes()
+    fourth = [found.start() for found in re.finditer(b"ANMF", whole)][3]
+    broken = (
+        whole[: fourth + 60] if damaged == "cut off" else whole[: fourth + 60] + bytes(999) + whole[fourth + 1059 :]
+    )
+    (tmp_path / "broken.webp").write_bytes(broken)
+    frames, words = all_of(tmp_path / "broken.webp")
+    assert [frame.pts for frame in frames] == [0, 40, 80]
+    assert words == (("truncated",) if damaged == "cut off" else ("frames_damaged",))
