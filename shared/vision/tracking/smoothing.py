@@ -25,6 +25,8 @@ _MOVES = (2.0, 4.0)
 """Times the noise by which an average must differ from a finer one to be none: from where, and from where wholly."""
 _BLOCK = 256
 """Frames that are smoothed in one product: memory does not grow with the square of the clip."""
+_RUN, _BESIDE = 512, 32
+"""Frames that are smoothed at once, in numbers of double length, and those on either side that count for them."""
 
 
 def smooth(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
@@ -32,6 +34,17 @@ def smooth(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
 
     Where the pixels did not tell, the meshes' own motion stands in.
     """
+    if len(meshes) < 3:
+        return meshes
+    result = np.empty_like(meshes)
+    for start in range(0, len(meshes), _RUN):
+        low, stop = max(0, start - _BESIDE), min(len(meshes), start + _RUN)
+        high = min(len(meshes), stop + _BESIDE)
+        result[start:stop] = _smoothed(meshes[low:high], ways[low:high])[start - low : stop - low]
+    return result
+
+
+def _smoothed(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
     if len(meshes) < 3:
         return meshes
     chain = _chain(meshes, ways)

@@ -7,6 +7,7 @@ import pytest
 
 from shared.imaging.geometry import Doubles
 from shared.vision.protocols import Floats
+from shared.vision.tracking import smoothing
 from shared.vision.tracking.flow import shift
 from shared.vision.tracking.smoothing import average, smooth
 
@@ -61,6 +62,16 @@ def test_a_blink_stays_a_blink() -> None:
 def test_clips_of_any_length(count: int) -> None:
     meshes = np.stack([mesh_at(100, 100, 80)] * count)
     assert np.allclose(smooth(meshes, [None] * count), meshes, atol=1e-3)
+
+
+def test_a_long_clip_is_smoothed_in_runs_that_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    clean, ways = along((40 * np.sin(np.arange(240) / 9)).astype(np.float32))
+    shaken = noisy(clean)
+    whole = smooth(shaken, ways)
+    monkeypatch.setattr(smoothing, "_RUN", 80)
+    apart = np.abs(smooth(shaken, ways) - whole)[..., :2].max(axis=(1, 2))
+    assert apart.max() < NOISE / 2
+    assert apart[[79, 80, 159, 160]].max() <= 2 * np.median(apart)
 
 
 def test_a_line_is_its_own_average_also_at_its_ends() -> None:
