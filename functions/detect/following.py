@@ -57,7 +57,7 @@ class Following:
         """
         pace = Pace(every=self.ctx.video.detect_every, min_score=min(self.options.min_score, 0.5))
         tracker, square, own = Tracker(self.models, pace), Square(self.facts), 0
-        with decoded(clip, self.facts, start=self._from(), held=pace.every + 1) as frames:
+        with decoded(clip, self.facts, start=self._from(), held=pace.back + 1) as frames:
             for frame in frames:
                 if frame.pts >= self.part.end:
                     continue  # its damage is known only at the end

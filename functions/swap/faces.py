@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from functions.swap.choices import maskers_of, swap_options
 from functions.swap.identities import Identities
-from functions.swap.patches import FAR, NEAR, Patch
+from functions.swap.patches import Patch
 from shared.context import Context
 from shared.errors import InvalidOptionError
 from shared.events.payloads import Tracks
 from shared.rejections import UnusableOptionError
 from shared.vision import measured
-from shared.vision.protocols import Enhancer, Identity, Image, Masker, Memory, SwapOptions, Swapper, Target
+from shared.vision.protocols import Enhancer, Floats, Identity, Image, Masker, Memory, SwapOptions, Swapper, Target
 from shared.vision.tracking.tracks import Place
 
 
@@ -41,10 +43,13 @@ class Faces:
                     meshes = [patch.local(place.mesh) for place in patch.places if place.strength == strength]
                     self._enhancer.enhance(picture, meshes, blend * strength)
 
-    @property
-    def room(self) -> float:
-        plain = self.ctx.models.embedded(self.event.request.options.swapper) and self._enhancer is None
-        return NEAR if plain else FAR
+    def reach(self, place: Place) -> Floats:
+        """[4]: what of the frame a face's replacement reads or changes."""
+        box = self._swapper.reach(place.mesh, place.points)
+        if self._enhancer is None:
+            return box
+        more = self._enhancer.reach(place.mesh)
+        return np.concatenate([np.minimum(box[:2], more[:2]), np.maximum(box[2:], more[2:])])
 
     def _target(self, patch: Patch, place: Place) -> Target:
         return Target(

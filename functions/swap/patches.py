@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,6 @@ import numpy as np
 from shared.video.turning import Box
 from shared.vision.protocols import Floats
 from shared.vision.tracking.tracks import Place
-
-NEAR, FAR = 0.06, 0.9
-"""Room around a mesh, in its longer side: the embedded swapper stays inside the mesh's own box; the crops of learned
-ones and of restorers, turned by 45 degrees, reach 0.83 beyond it (`ffhq_512`, the widest template)."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +23,14 @@ class Patch:
         return moved
 
 
-def patches(places: Sequence[Place], size: tuple[int, int], room: float) -> list[Patch]:
-    """Boxes that touch are one, since faces in them may lie over each other. `size`: width and height of the frame."""
+def patches(places: Sequence[Place], size: tuple[int, int], reach: Callable[[Place], Floats]) -> list[Patch]:
+    """Boxes that touch are one, since faces in them may lie over each other.
+
+    size: width and height of the frame. reach: what the work on a face touches, [4].
+    """
     found: list[Patch] = []
     for place in places:
-        new = Patch(_around(place.mesh, size, room), [place])
+        new = Patch(_inside(reach(place), size), [place])
         while touching := next((one for one in found if _touch(one.box, new.box)), None):
             found.remove(touching)
             new = Patch(_both(touching.box, new.box), [*touching.places, *new.places])
@@ -39,11 +38,9 @@ def patches(places: Sequence[Place], size: tuple[int, int], room: float) -> list
     return [one for one in found if one.box[0] < one.box[2] and one.box[1] < one.box[3]]
 
 
-def _around(mesh: Floats, size: tuple[int, int], room: float) -> Box:
-    low, high = mesh[:, :2].min(0), mesh[:, :2].max(0)
-    pad = 8 + room * float((high - low).max())
-    x0, y0 = (int(max(0, np.floor(value - pad))) for value in low)
-    x1, y1 = (int(min(limit, np.ceil(value + pad))) for value, limit in zip(high, size, strict=True))
+def _inside(box: Floats, size: tuple[int, int]) -> Box:
+    x0, y0 = (int(max(0, np.floor(value))) for value in box[:2])
+    x1, y1 = (int(min(limit, np.ceil(value))) for value, limit in zip(box[2:], size, strict=True))
     return x0, y0, x1, y1
 
 

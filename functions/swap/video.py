@@ -116,7 +116,7 @@ class _Making:
         square = Square(self._facts)
         work: list[tuple[Frame, Patch, Image, Image]] = []
         for frame in batch:
-            for patch in patches(self._found.to_swap(frame.pts), square.size, self._faces.room):
+            for patch in patches(self._found.to_swap(frame.pts), square.size, self._faces.reach):
                 before = square.bgr(frame, patch.box)
                 work.append((frame, patch, before, before.copy()))
         if work:

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.imaging.geometry import invert, similarity
+from shared.imaging.geometry import invert, outline, similarity
 from shared.imaging.warp import warp
 from shared.vision.protocols import Floats, Image
 from shared.vision.templates import template as points_of
@@ -37,6 +37,14 @@ def align(frame: Image, points: Floats, template: str, size: int, *, native: int
         pixels = cv2.warpAffine(frame, matrix, (size, size))
         return Crop(np.asarray(pixels, np.uint8), matrix)
     return Crop(warp(frame, invert(matrix), (size, size)), matrix)
+
+
+def reach(points: Floats, template: str, size: int) -> Floats:
+    """[4]: x0, y0, x1, y1 of the part of a frame that `align` looks at, and that its crop is pasted into."""
+    back = invert(alignment(points, template, size))
+    corners = outline(size, size, back, 1)
+    room = 2 + 2 * float(np.hypot(back[0, 0], back[1, 0]))
+    return np.concatenate([corners.min(0) - room, corners.max(0) + room]).astype(np.float32)
 
 
 def alignment(points: Floats, template: str, size: int, *, native: int = 0) -> NDArray[np.float64]:

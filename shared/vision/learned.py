@@ -24,8 +24,8 @@ from shared.imaging.masks import join as least
 from shared.imaging.paste import paste
 from shared.imaging.paste_exact import paste_exact
 from shared.vision.canonical import canonical
-from shared.vision.crops import Crop, align
-from shared.vision.geometry import alignment
+from shared.vision.crops import Crop, align, reach
+from shared.vision.geometry import alignment, five_points
 from shared.vision.parameters import Parameters
 from shared.vision.pixels import Pixels
 from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
@@ -98,6 +98,9 @@ class LearnedSwapper(ABC):
         multiple of the model's size, GpuMemoryError.
         """
         self.swap_many([frame], [targets], options, maskers)
+
+    def reach(self, mesh: Floats, points: Floats | None) -> Floats:
+        return reach(five_points(mesh) if points is None else points, self._template, self.size)
 
     def swap_many(
         self,

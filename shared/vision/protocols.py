@@ -235,6 +235,10 @@ class Swapper(Adapter, Protocol):
         """
         ...
 
+    def reach(self, mesh: Floats, points: Floats | None) -> Floats:
+        """[4]: x0, y0, x1, y1, outside of which a swap of this face reads and changes no pixel of a frame."""
+        ...
+
     def swap_many(
         self,
         frames: Sequence[Image],
@@ -248,6 +252,10 @@ class Swapper(Adapter, Protocol):
 
 
 class Enhancer(Adapter, Protocol):
+    def reach(self, mesh: Floats) -> Floats:
+        """As `Swapper.reach`."""
+        ...
+
     def enhance(self, frame: Image, meshes: Sequence[Floats], blend: float) -> None:
         """Restore the faces in place; `blend` 0..1 is the share of the restored face."""
         ...

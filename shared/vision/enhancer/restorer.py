@@ -13,7 +13,7 @@ import numpy as np
 
 from shared.imaging.masks import box_mask
 from shared.imaging.paste import paste
-from shared.vision.crops import align
+from shared.vision.crops import align, reach
 from shared.vision.geometry import five_points
 from shared.vision.protocols import Floats, Image, ModelAssets
 from shared.vision.runtime import Runtime
@@ -34,6 +34,9 @@ class Restorer:
 
     def warm(self) -> None:
         self._restored(np.zeros((1, self._size, self._size, 3), np.uint8))
+
+    def reach(self, mesh: Floats) -> Floats:
+        return reach(five_points(mesh), self._template, self._size)
 
     def enhance(self, frame: Image, meshes: Sequence[Floats], blend: float) -> None:
         """Restore the faces in place, all of them as they were before; blend 0 changes nothing.

@@ -34,6 +34,8 @@ _WORK = 512
 _GRAIN = 150
 _GRAIN_LIMIT = 12
 """Grain is finer than 1/150 of the face and weaker than this many grey levels; more would be the target's wrinkles."""
+_ROOM = 8
+"""Pixels around a mesh: its box is 2 wider."""
 _SMALLEST = 8
 """Regions with a shorter side are left alone."""
 
@@ -77,6 +79,10 @@ class MeshSwapper:
         """
         for target in targets:
             _swap_one(frame, target, options)
+
+    def reach(self, mesh: Floats, points: Floats | None) -> Floats:  # noqa: ARG002 - it needs no finer points
+        low, high = mesh[:, :2].min(0), mesh[:, :2].max(0)
+        return np.concatenate([low - _ROOM, high + _ROOM]).astype(np.float32)
 
     def swap_many(
         self,

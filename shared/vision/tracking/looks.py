@@ -24,7 +24,7 @@ _ROOM = 1.0
 
 
 class Look(Protocol):
-    """One frame, upright, its pixels square. It must stay valid for as long as a tracker may look back: `Pace.every`."""
+    """One frame, upright, its pixels square. It stays valid for as long as a tracker may look back: `Pace.back`."""
 
     @property
     def size(self) -> tuple[int, int]:

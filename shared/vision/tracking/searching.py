@@ -30,14 +30,15 @@ _AGAIN = 0.3
 """Score that is enough for it."""
 
 
-def detect(look: Look, models: Models, pace: Pace, *, thorough: bool = False) -> list[Detection]:
+def detect(look: Look, models: Models, pace: Pace, *, thorough: bool = False, coarse: bool = False) -> list[Detection]:
     """Detections in pixels of the frame. `thorough`: also faces that are turned or fill the frame."""
-    small = look.small(_CLOSE if thorough else pace.size)
+    size = pace.coarse if coarse else pace.size
+    small = look.small(_CLOSE if thorough else size)
     if thorough:
         faces = find_faces(small, models.detector, models.landmarker, min_score=pace.min_score)
         found = [Detection(face.box, face.score, five_points(face.mesh)) for face in faces]
     else:
-        found = models.detector.detect(small, size=pace.size, threshold=pace.min_score)
+        found = models.detector.detect(small, size=size, threshold=pace.min_score)
     width, height = look.size
     scale = np.array([width / small.shape[1], height / small.shape[0]], np.float32)
     return [

@@ -36,20 +36,22 @@ class Followed:
 
 
 class Tracker:
-    """Fed with one frame after the other. Looks stay in use for `Pace.every` frames."""
+    """Fed with one frame after the other. Looks stay in use for `Pace.back` frames."""
 
     def __init__(self, models: Models, pace: Pace) -> None:
         self._models, self._pace = models, pace
         self._pts: list[int] = []
         self._cuts: list[int] = []
         self._size = (0, 0)
-        self._past: deque[Look] = deque(maxlen=max(1, pace.every - 1))
+        self._past: deque[Look] = deque(maxlen=pace.back - 1)
         self._live: list[Pursuit] = []
         self._done: list[Trail] = []
         self._since = 0
         """Frames since the last detection."""
         self._empty = 0
         """Detections in a row that found nothing."""
+        self._coarse = False
+        """Whether the last detection was."""
 
     def feed(self, look: Look, pts: int, *, cut: bool = False) -> None:
         """The next frame, upright. `cut`: a new scene begins with it; no face goes on."""
@@ -64,12 +66,15 @@ class Tracker:
         self._since += 1
         near = contested(self._live, found)
         due = begins or self._since >= self._pace.every or len(found) < len(self._live) or bool(near)
+        if due:
+            self._coarse = not (begins or self._coarse) and 0 < len(found) == len(self._live)
         detections = self._detect(look, begins=begins) if due else []
         new = self._new(look, found, detections)
         found = distinct([*found, *new])
         self._pair(look, found)
         if due:
-            self._confirm(look, detections, regular=begins or self._since >= self._pace.every)
+            regular = begins or (self._since >= self._pace.every and not self._coarse)
+            self._confirm(look, detections, regular=regular)
             self._since = 0
         self._past.append(look)
 
@@ -83,7 +88,7 @@ class Tracker:
 
     def _detect(self, look: Look, *, begins: bool) -> list[Detection]:
         seldom = not self._live and self._empty % _SELDOM == _SELDOM - 1
-        found = searching.detect(look, self._models, self._pace, thorough=begins or seldom)
+        found = searching.detect(look, self._models, self._pace, thorough=begins or seldom, coarse=self._coarse)
         self._empty = 0 if found or begins else self._empty + 1
         return found
 

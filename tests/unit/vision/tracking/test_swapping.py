@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pytest
 
-from functions.swap.patches import FAR, NEAR, patches
+from functions.swap.patches import patches
 from shared.imaging.geometry import Doubles
-from shared.vision.protocols import Floats, Image, Memory, SourceFace, SwapOptions, Target
+from shared.vision.protocols import Floats, Image, Memory, SourceFace, SwapOptions, Swapper, Target
 from shared.vision.runtime import Runtime
 from shared.vision.swapper.mesh import MeshSwapper
 from shared.vision.swapper.source import MeshIdentity
@@ -83,15 +83,14 @@ def test_learned_swappers_take_the_faces_of_several_frames_in_one_run(count: int
     assert all(difference(a, b).max() <= 1 for a, b in zip(frames, alone, strict=True))
 
 
-def in_parts(
-    swap: Callable[[list[Image], list[list[Target]]], None], image: Image, target: Target, room: float
-) -> Image:
+def in_parts(swapper: Swapper, image: Image, target: Target) -> Image:
     """As a video's stage does it: only the part around the face is there."""
     result = image.copy()
-    (patch,) = patches([place(target.mesh)], (image.shape[1], image.shape[0]), room)
+    size = (image.shape[1], image.shape[0])
+    (patch,) = patches([place(target.mesh)], size, lambda one: swapper.reach(one.mesh, one.points))
     x0, y0, x1, y1 = patch.box
     part = np.ascontiguousarray(result[y0:y1, x0:x1])
-    swap([part], [[Target(patch.local(target.mesh), target.identity)]])
+    swapper.swap_many([part], [[Target(patch.local(target.mesh), target.identity)]], SwapOptions())
     result[y0:y1, x0:x1] = part
     return result
 
@@ -103,7 +102,7 @@ def test_a_part_of_the_frame_is_enough_for_the_embedded_swapper(
     target = Target(group.faces[index].mesh, identity)
     whole = group.image.copy()
     swapper.swap(whole, [target], SwapOptions())
-    part = in_parts(lambda f, t: swapper.swap_many(f, t, SwapOptions()), group.image, target, NEAR)
+    part = in_parts(swapper, group.image, target)
     assert difference(part, whole).max() <= 2  # float32 positions are finer near the corner
     assert difference(part, whole).mean() < 1e-3
 
@@ -118,7 +117,7 @@ def test_a_part_of_the_frame_is_enough_for_a_learned_swapper(
     target = Target(face(500, 520, size), row(swapper))
     whole = image.copy()
     swapper.swap(whole, [target], SwapOptions())
-    part = in_parts(lambda f, t: swapper.swap_many(f, t, SwapOptions()), image, target, FAR)
+    part = in_parts(swapper, image, target)
     assert difference(part, whole).max() <= 3
     assert difference(part, whole).mean() < 0.02
 
