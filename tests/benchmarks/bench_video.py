@@ -209,10 +209,10 @@ def trembling() -> tuple[float, float]:
 
     models = build.registry(ModelSettings(cache=CACHE))
     detector, landmarker = models.get("detector", Detector), models.get("landmarker", Landmarker)
-    still, picture = cv2.imread(str(sample("t1"))), cv2.imread(str(sample("astronaut")))
+    still, picture = cv2.imread(str(sample("astronaut"))), cv2.imread(str(sample("t1")))
     source = SourceFace(picture, find_faces(picture, detector, landmarker)[0].mesh)
     tools = (detector, landmarker, models.get("mesh", Swapper))
-    tracked, untracked = jitter.both(still[:600, :640], source, tools, grain=2.0)
+    tracked, untracked = jitter.both(still, source, tools, grain=2.0)
     return tracked.pasted, untracked.pasted
 
 
