@@ -13,8 +13,6 @@ import pytest
 from PIL import Image
 
 from shared.context import Models
-from shared.models import build
-from shared.models.cache import ModelCache
 from shared.rejections import (
     AmbiguousSourceFaceError,
     AnimationUnsupportedError,
@@ -28,7 +26,6 @@ from shared.rejections import (
     ObjectChangedError,
     ObjectGoneError,
 )
-from shared.settings import ModelSettings
 from shared.storage import keys
 from shared.tenancy.tenant import Policy, Tenant
 from shared.vision.geometry import five_points
@@ -41,21 +38,9 @@ FACE = Path(__file__).parents[1] / "data" / "face"
 IMAGE = Path(__file__).parents[1] / "data" / "image"
 
 
-@pytest.fixture(scope="session")
-def registry(model_cache: ModelCache) -> Models:
-    for name in ("centerface", "face_mesh", "open_nsfw"):
-        model_cache.ensure(build.chosen(ModelSettings()).model(name))
-    return build.registry(replace(ModelSettings(), cache=model_cache.root))
-
-
 @pytest.fixture
 def chain(tmp_path: Path, registry: Models) -> Chain:
     return Chain(tmp_path / "objects", registry)
-
-
-@pytest.fixture
-def astronaut(sample: Callable[[str], Path]) -> Path:
-    return sample("astronaut")
 
 
 def test_a_group_gets_the_source_s_features_and_nothing_else_changes(

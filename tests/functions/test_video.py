@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from shared.context import Models
-from shared.models import build
-from shared.models.cache import ModelCache
 from shared.rejections import ContentRefusedError, MediaTruncatedError, NoFaceInTargetError
-from shared.settings import ModelSettings
 from shared.tenancy.tenant import Policy, Tenant
 from tests.functions.chain import Parts
 from tests.functions.film import Film, pictures, told
@@ -21,21 +16,9 @@ from tests.functions.film import Film, pictures, told
 CASES = Path(__file__).parents[1] / "data/video"
 
 
-@pytest.fixture(scope="session")
-def registry(model_cache: ModelCache) -> Models:
-    for name in ("centerface", "face_mesh", "open_nsfw"):
-        model_cache.ensure(build.chosen(ModelSettings()).model(name))
-    return build.registry(replace(ModelSettings(), cache=model_cache.root))
-
-
 @pytest.fixture
 def film(tmp_path: Path, registry: Models) -> Film:
     return Film(tmp_path / "objects", registry)
-
-
-@pytest.fixture
-def astronaut(sample: Callable[[str], Path]) -> Path:
-    return sample("astronaut")
 
 
 def test_vid_01_a_portrait_clip_is_worked_on_upright(film: Film, astronaut: Path) -> None:
