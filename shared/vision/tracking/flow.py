@@ -42,9 +42,9 @@ class Patch(NamedTuple):
 def patch(look: Look, mesh: Floats) -> Patch:
     """Around a mesh [468, 3], upright; beyond the frame its edge repeats."""
     around = region_from_mesh(mesh)
-    pixels = crop(look, around, _SIDE)
-    grey = np.zeros((_SIDE, _SIDE), np.uint8) if pixels is None else cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
-    return Patch(np.asarray(grey, np.uint8), around.matrix(_SIDE))
+    pixels = crop(look, around, _SIDE, grey=True)
+    grey = np.zeros((_SIDE, _SIDE), np.uint8) if pixels is None else pixels
+    return Patch(grey, around.matrix(_SIDE))
 
 
 def motion(before: Patch, after: Patch, mesh: Floats, guess: Floats) -> Doubles | None:

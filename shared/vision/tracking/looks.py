@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 
 from shared.imaging.geometry import invert, outline, region
-from shared.imaging.warp import warp
+from shared.imaging.warp import sample
 from shared.vision.geometry import Region, region_from_mesh, region_from_points
 from shared.vision.protocols import Floats, Image, Landmarker, Landmarks
 
@@ -93,17 +93,27 @@ class Nearby:
         return self.look.part(span)
 
 
-def crop(look: Look, around: Region, side: int) -> Image | None:
-    """A turned square of the frame as [side, side, 3], averaged where it shrinks; beyond the frame its edge repeats.
+def crop(look: Look, around: Region, side: int, *, grey: bool = False) -> Image | None:
+    """A turned square of the frame as [side, side, 3], or [side, side]; beyond the frame its edge repeats.
 
-    None where it shows nothing of the frame.
+    Averaged where it shrinks: over whole pixels first, since every face is looked at so in every frame. None where it
+    shows nothing of the frame.
     """
     back = invert(around.matrix(side))
     width, height = look.size
     span = region(outline(side, side, back, 1), (height, width), 2)
     if min(span[2] - span[0], span[3] - span[1]) < 1:
         return None
-    return warp(look.part(span), np.column_stack([back[:, :2], back[:, 2] - span[:2]]), (side, side))
+    part, origin = look.part(span), np.array(span[:2], np.float64)
+    if grey:
+        part = np.asarray(cv2.cvtColor(part, cv2.COLOR_BGR2GRAY), np.uint8)
+    n = max(1, min(int(around.side / side), *part.shape[:2]))
+    if n > 1:
+        rows, columns = part.shape[0] // n, part.shape[1] // n
+        whole = part[: rows * n, : columns * n]
+        part = np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA), np.uint8)
+        origin += (n - 1) / 2
+    return sample(part, np.column_stack([back[:, :2], back[:, 2] - origin]) / n, (side, side))
 
 
 def locate(look: Look, landmarker: Landmarker, points: Sequence[Floats]) -> list[Landmarks | None]:
