@@ -11,8 +11,9 @@ Both ways use the same detector and stand-in for inswapper, and the same encoder
   encodes it. Loading is not counted.
 
 They take turns. Memory is the largest sum of all functions' proportional set sizes while a video is under way, sampled
-every second in runs of their own, since looking costs; the video of a minute is the short one six times. The jitter is that of a face pasted on a still that
-moves along a known path, followed by the tracker and found anew in each frame. The last line is JSON.
+every second in runs of their own, since looking costs; the video of a minute is the short one six times. The jitter is
+that of a face pasted on a still that moves along a known path, followed by the tracker and found anew in each frame.
+The last line is JSON.
 """
 
 from __future__ import annotations
