@@ -22,6 +22,8 @@ from tests.services.process import Answer, StageProcess, exchange
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 FACE = Path(__file__).parents[1] / "data" / "face" / "one_face.jpg"
+CLIP = Path(__file__).parents[1] / "data" / "video" / "face_gone_frames_10_to_19.mp4"
+OF_VIDEOS = {"split", "assemble"}
 MIB = 2**20
 AT_MOST = 640 * MIB
 """546 MiB when this was written, half of it OpenCV, onnxruntime and numpy; 215 MiB compressed."""
@@ -150,7 +152,24 @@ def test_a_job_runs_through_all_stages_of_the_image(cluster: Cluster, published:
     with running(cluster, "dead-letter") as stage:
         hand_on(stage, begun, **{"Ce-Knativeerrorcode": "500"})
     done.add("dead-letter")
-    assert done == set(services())
+    assert done == set(services()) - OF_VIDEOS
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_video_runs_through_its_stages_of_the_image(cluster: Cluster, published: list[Answer]) -> None:
+    with running(cluster, "intake") as stage:
+        source, target = ("face.jpg", FACE.read_bytes(), "image/jpeg"), ("clip.mp4", CLIP.read_bytes(), "video/mp4")
+        body, content_type = encode_multipart_formdata({"source": source, "target": target})
+        headers = {"Content-Type": content_type, "Authorization": f"Bearer {KEY}"}
+        assert post(stage, "/v1/jobs", body, **headers).status == 202, stage.log()
+        event = published.pop()
+    for name in ("moderate", "split", "detect", "swap", "assemble", "publish"):
+        with running(cluster, name) as stage:
+            answer = hand_on(stage, event)
+            event = published.pop() if published else answer
+            assert kind(event) == f"dev.wakeswap.{name}.completed.v1", event.body
+    result = json.loads(event.body)
+    assert (result["media"], result["frames"], result["frames_swapped"]) == ("video", 30, 20)
 
 
 def test_the_image_needs_nothing_beside_itself(image: Made, tmp_path: Path) -> None:
