@@ -120,6 +120,6 @@ def test_onnxruntimes_own_word_for_out_of_memory_is_understood(room: int, said: 
     graph.output(graph.reshape(largest, [-1, 1]), "y", [FREE, 1])
     path = graph.save(tmp_path)
     code = [sys.executable, "-X", "faulthandler", "-c", LIMITED, str(path), str(room)]
-    ran = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.startswith(said), ran.stdout + ran.stderr
