@@ -21,7 +21,6 @@ from shared.video.encode import ClipWriter
 from shared.video.encoders import Means
 from shared.video.faults import EncodeFailedError
 from shared.video.join import join
-from shared.video.looks import key_frames
 from shared.video.plan import Part, Plan
 from shared.video.times import decode_times
 from tests.unit.video import made
@@ -284,10 +283,3 @@ def test_clips_of_two_encoders_stand_in_one_video(codec: str, tmp_path: Path) ->
 def test_two_codes_of_one_language() -> None:
     assert [language("deu", container) for container in ("mov", "mp4")] == ["ger", "deu"]
     assert [language(code, "mov") for code in ("fra", "fre", "eng")] == ["fra", "fra", "eng"]
-
-
-def test_a_finished_video_is_looked_at_once_a_second(tmp_path: Path) -> None:
-    recipe = Recipe(ticks=tuple(range(0, 100 * 512, 512)), keys=60, rotation=90)
-    looks = list(key_frames(made.make(tmp_path / "film.mp4", recipe)))
-    assert [at for at, _ in looks] == pytest.approx([0, 1, 2, 3], abs=0.6)
-    assert {picture.shape for _, picture in looks} == {(96, 64, 3)}
