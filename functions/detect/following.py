@@ -9,8 +9,8 @@ from shared.context import Context
 from shared.events.choices import Options
 from shared.isolated.frames import Frames, decoded
 from shared.moderation.samples import Samples
-from shared.rejections import MediaCorruptError, MediaTruncatedError
 from shared.video.facts import Facts
+from shared.video.faults import check_damage
 from shared.video.frame import Frame
 from shared.video.plan import Part
 from shared.video.square import Square
@@ -77,8 +77,5 @@ class Following:
     def _damage(self, frames: Frames, own: int) -> tuple[str, ...]:
         missing = ("frames_damaged",) if own < self.part.frames and not frames.damage else ()
         words = (*frames.damage, *missing)
-        if words and self.options.damaged == "refuse":
-            fault = MediaTruncatedError if "truncated" in words else MediaCorruptError
-            detail = "The video is damaged. `damaged`: `finish` makes what can be made of it."
-            raise fault(detail, context={"damage": [*words], "field": "damaged"})
+        check_damage(words, self.options.damaged)
         return words

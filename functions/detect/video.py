@@ -11,7 +11,7 @@ from functions.detect.picking import Picker
 from functions.detect.sources import Sources, told
 from shared.context import Context
 from shared.errors import ObjectNotFoundError, PreconditionFailedError
-from shared.events.choices import Options
+from shared.events.choices import Options, by_who
 from shared.events.payloads import Job, Segment, Tracks
 from shared.jobs.film import open_plan
 from shared.rejections import ModelForbiddenError
@@ -20,7 +20,7 @@ from shared.vision import measured
 from shared.vision.protocols import Detector, Embedder, Landmarker, Refiner
 from shared.vision.recent import Recent
 from shared.vision.tracking import gallery, record
-from shared.vision.tracking.casting import Known, by_who, choose
+from shared.vision.tracking.casting import Known, choose
 from shared.vision.tracking.finishing import Cast
 from shared.vision.tracking.gallery import Gallery
 from shared.vision.tracking.tracks import Tracks as Found

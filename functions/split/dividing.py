@@ -8,15 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from shared.context import Context
+from shared.events.choices import by_who
 from shared.events.payloads import Job, ObjectRef
 from shared.isolated import facts
-from shared.rejections import MediaCorruptError, MediaTruncatedError
 from shared.video.facts import Facts
+from shared.video.faults import check_damage
 from shared.video.plan import Part, Plan
 
 CLIP = "video/x-matroska"
-_ANYBODY = ("many", "reference")
-"""Values of `faces` with which each segment knows by itself who is meant."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,13 @@ class Dividing:
             self.ctx.deadline.check()
             found = self._facts(target)
             parts = tuple(self._parts(target, found, Path(name)))
-        return Plan(found, parts, self.ctx.tenant.policy.max_segments, self._alone())
+        return Plan(found, parts, self.ctx.tenant.policy.max_segments, by_who(self.event.options))
 
     def _facts(self, target: Path) -> Facts:
         policy = self.ctx.tenant.policy
         limits = {"max_seconds": policy.max_seconds, "max_frames": policy.max_frames}
         found = facts.facts(target, max_pixels=policy.max_pixels, **limits)
-        if found.damage and self.event.options.damaged == "refuse":
-            fault = MediaTruncatedError if "truncated" in found.damage else MediaCorruptError
-            detail = "The video is damaged. `damaged`: `finish` makes what can be made of it."
-            raise fault(detail, context={"damage": [*found.damage], "field": "damaged"})
+        check_damage(found.damage, self.event.options.damaged)
         return found
 
     def _parts(self, target: Path, found: Facts, folder: Path) -> Iterator[Part]:
@@ -57,8 +53,3 @@ class Dividing:
         ref = self.ctx.storage.save_file(f"clip.{number}.mkv", path, CLIP)
         path.unlink()
         return ref
-
-    def _alone(self) -> bool:
-        """Whether the faces are chosen by who they are, which a segment learns from those before it."""
-        options = self.event.options
-        return bool(options.mapping) or options.faces not in _ANYBODY

@@ -85,3 +85,8 @@ class Options:
     damaged: str = "refuse"
     """What becomes of a video that breaks off or has frames that cannot be decoded: `refuse`, or `finish` with what
     can be, the result then warning of the damage."""
+
+
+def by_who(options: Options) -> bool:
+    """Whether a job means single people, so that the parts of a video must agree on who they are."""
+    return bool(options.mapping) or options.faces not in ("many", "reference")

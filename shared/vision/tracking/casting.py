@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.errors import InvalidOptionError
-from shared.events.choices import Options
+from shared.events.choices import Options, by_who
 from shared.rejections import NoFaceInReferenceError
 from shared.vision.finder import MEASURABLE
 from shared.vision.protocols import Floats
@@ -34,11 +34,6 @@ class Known:
     """[512]: the vector of the person on the reference picture."""
     gallery: Gallery | None = None
     """Of an earlier part of the video."""
-
-
-def by_who(options: Options) -> bool:
-    """Whether a job means single people, so that the parts of a video must agree on who they are."""
-    return bool(options.mapping) or options.faces not in ("many", "reference")
 
 
 def choose(cast: Cast, options: Options, known: Known) -> tuple[Tracks, Gallery | None]:

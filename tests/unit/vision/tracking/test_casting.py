@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from shared.errors import InvalidOptionError
-from shared.events.choices import Options, Pairing
+from shared.events.choices import Options, Pairing, by_who
 from shared.rejections import NoFaceInReferenceError
-from shared.vision.tracking.casting import Known, by_who, choose
+from shared.vision.tracking.casting import Known, choose
 from shared.vision.tracking.finishing import Cast
 from shared.vision.tracking.tracks import NOBODY
 
