@@ -130,14 +130,15 @@ def _png_frames(source: Source) -> int:
 
 
 def _png(source: Source) -> Walk:
-    loops, complete = 1, False
+    loops, complete, frames, said = 1, False, 0, 0
     for name, place, size in _png_chunks(source):
+        frames += name == b"fcTL"
         if name == b"acTL":
-            loops = int.from_bytes(source.at(place + 4, 4), "big")
+            said, loops = (int.from_bytes(source.at(place + at, 4), "big") for at in (0, 4))
         complete = name == b"IEND" and place + size + 4 <= source.size
         if complete:
             break
-    return Walk(complete, loops=loops)
+    return Walk(complete, loops=loops, short=frames < said)
 
 
 def _webp(source: Source) -> Walk:

@@ -7,7 +7,7 @@ Knows PyAV and the containers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import av
@@ -24,12 +24,12 @@ from shared.rejections import (
     UnsupportedMediaTypeError,
     VideoTooLongError,
 )
-from shared.video import opening
+from shared.video import opening, promises
 from shared.video.counting import Span, span, too_many
 from shared.video.decoders import codec, decoder
 from shared.video.facts import Colour, Facts, Other
 from shared.video.formats import layout, planar
-from shared.video.sniff import Kind, sniff
+from shared.video.sniff import MP4, Kind, sniff
 from shared.video.source import Source
 from shared.video.walk import walked
 from shared.video.walking import Walk
@@ -65,6 +65,8 @@ def probe(source: Source, bounds: Bounds) -> Facts:
     walk = walked(kind.name, source)
     if not walk.indexed:
         raise MediaTruncatedError("The index of the video is missing.")
+    if kind.demuxer == MP4.demuxer and walk.complete:
+        walk = replace(walk, short=promises.broken(source))
     facts = _webp(kind, walk, bounds) if not kind.demuxer else _film(source, kind, walk, bounds)
     if facts.seconds > bounds.max_seconds:
         context = {"seconds": round(facts.seconds, 3), "limit_seconds": bounds.max_seconds}
@@ -73,15 +75,15 @@ def probe(source: Source, bounds: Bounds) -> Facts:
 
 
 def _film(source: Source, kind: Kind, walk: Walk, bounds: Bounds) -> Facts:
-    with opening.opened(source, kind, damaged=not walk.complete) as container:
+    with opening.opened(source, kind, damaged=walk.lacking) as container:
         stream = opening.pictures(container)
         check_size((stream.width, stream.height), Limits(max_pixels=bounds.max_pixels))
         alpha = stream.metadata.get("alpha_mode") == "1"
         counted = span(container, stream, bounds.max_frames)
         if not counted.frames:
-            promised = stream.frames > 0 or counted.broken or not walk.complete
+            promised = stream.frames > 0 or counted.broken or walk.lacking
             raise MediaTruncatedError if promised else NoVideoStreamError
-    with opening.opened(source, kind, damaged=not walk.complete) as container:
+    with opening.opened(source, kind, damaged=walk.lacking) as container:
         stream = opening.pictures(container)
         first = _first(container, stream, alpha)
         return _facts(stream, first, counted, kind, walk)
@@ -164,7 +166,7 @@ def _other(stream: Stream) -> Other:
 
 
 def _damage(counted: Span, walk: Walk) -> tuple[str, ...]:
-    found = {TRUNCATED: counted.broken or not walk.complete, DAMAGED: counted.corrupt or walk.broken}
+    found = {TRUNCATED: counted.broken or walk.lacking, DAMAGED: counted.corrupt or walk.broken}
     return tuple(word for word, is_so in found.items() if is_so)
 
 

@@ -26,6 +26,13 @@ class Walk:
     """Of WebP."""
     broken: bool = False
     """Of Matroska: whether something in the middle may not be there; demuxers step over it in silence."""
+    short: bool = False
+    """Whether the file says that there is more than it holds."""
+
+    @property
+    def lacking(self) -> bool:
+        """Whether something that belongs to the file is missing."""
+        return self.short or not self.complete
 
 
 def counted(number: int) -> int:
