@@ -33,6 +33,8 @@ run: models ## the demo: two pictures in, a swapped picture out, every function 
 up: models ## keep the local platform running
 	@$(BIN)/python -m infra.local up
 
+check check-manifests test: export PYTHONDONTWRITEBYTECODE := # or every process of a run compiles all tests anew
+
 check: $(VENV)/.tests-installed ## lint, types, layers, fast tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -47,8 +49,8 @@ fix: $(VENV)/.tests-installed ## format and mend what can be mended (changes fil
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: $(VENV)/.tests-installed ## every test that needs no GPU
-	$(BIN)/pytest -q -m "not gpu" -n 2
+test: $(VENV)/.tests-installed ## every test that needs no GPU; CHECKED=yes: less those that make check has just run here
+	$(BIN)/pytest -q -m "$(if $(CHECKED),slow and )not gpu" -n 2
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	$(BIN)/python docs/generate.py
