@@ -33,6 +33,7 @@ from shared.vision.protocols import Detector, Floats
 from shared.vision.runtime import Runtime
 from tests.functions.chain import Chain, Parts
 from tests.functions.pictures import bgr, changed, outside
+from tests.functions.remembering import Remembering
 from tests.functions.test_stages import Shuffled, Stub
 from tests.standins import embedders, swappers
 from tests.standins.tables import cache_over, table, with_tables
@@ -70,7 +71,7 @@ def registry(
     tables = [table("test_arcface", "embedder", arcface, embedders.build(folder / "e"), embedders.PARAMETERS)]
     tables += [swapper(name, swappers.build(name, folder)) for name in FAMILIES.values()]
     catalog = with_tables(folder, tables).choosing({"embedder": "test_arcface"})
-    return ModelRegistry(catalog, cache_over(folder, model_cache), Runtime(threads=2))
+    return Remembering(catalog, cache_over(folder, model_cache), Runtime(threads=1))
 
 
 def swapper(name: str, files: dict[str, Path]) -> str:

@@ -75,7 +75,7 @@ def registry(
     catalog = with_tables(folder, tables(folder)).choosing(
         {"embedder": "likeness", "occluder": "xseg", "parser": "bisenet"}
     )
-    return ModelRegistry(catalog, cache_over(folder, model_cache), Runtime(threads=2))
+    return ModelRegistry(catalog, cache_over(folder, model_cache), Runtime(threads=1))
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def registry(model_cache: ModelCache, tmp_path_factory: pytest.TempPathFactory) 
         table("weighted", "enhancer", restorer, {"model": files["weighted"]}, codeformer),
         table("twice", "upscaler", tiled, {"model": files["twice"]}, UPSCALER),
     ]
-    return ModelRegistry(with_tables(folder, tables), cache_over(folder, model_cache), Runtime(threads=2))
+    return ModelRegistry(with_tables(folder, tables), cache_over(folder, model_cache), Runtime(threads=1))
 
 
 @pytest.fixture
