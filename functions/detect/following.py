@@ -51,7 +51,7 @@ class Following:
     models: Models
 
     def follow(self, clip: Path, samples: Samples) -> tuple[Cast, tuple[str, ...]]:
-        """Who is in the part, and how it is damaged, in words as in Facts.
+        """Who is in the part, how it is damaged, in words as in Facts, and what changes in it.
 
         Raises what decoding does, MediaTruncatedError and MediaCorruptError for damage that is not to be passed over.
         """
@@ -66,7 +66,7 @@ class Following:
                 if frame.pts >= self.part.start:
                     own += 1
                     samples.look(frame)
-        return finish(tracker.finish(), pace.gap), self._damage(frames, own)
+        return finish(tracker.finish(), pace.gap), (*self._damage(frames, own), *frames.changes)
 
     def _from(self) -> int:
         if self.part.cut:

@@ -45,7 +45,7 @@ def tracks(event: Segment, ctx: Context) -> Tracks:
         ctx.storage.fetch(part.clip, clip := Path(name) / "clip.mkv")
         following = Following(ctx, job.options, plan.facts, part, people.models)
         with Samples(ctx, plan.facts, event.index) as samples:
-            cast, damage = following.follow(clip, samples)
+            cast, warned = following.follow(clip, samples)
     tracked = record.write(people.chosen(cast))
     return Tracks(
         job=event.job,
@@ -56,7 +56,7 @@ def tracks(event: Segment, ctx: Context) -> Tracks:
         landmarks=ctx.storage.save("landmarks.npz", measured.write(found.measured, found.best, measured.none()), BYTES),
         source=found.best,
         source_faces=told(found.faces),
-        warnings=(*found.warnings, *damage),
+        warnings=(*found.warnings, *warned),
     )
 
 

@@ -71,7 +71,7 @@ def _frames(task: Task, source: Source, planes: int, line: int) -> JsonValue:
     damage = Damage()
     with suppress(_EnoughError):
         _deliver(frames(source, wanted, damage), ring, order, line)
-    return {"truncated": damage.truncated, "lost": damage.lost}
+    return {"truncated": damage.truncated, "lost": damage.lost, "changes": [*sorted(damage.changes)]}
 
 
 class _EnoughError(Exception):

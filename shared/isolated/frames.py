@@ -19,7 +19,7 @@ from shared.isolated.ring import Ring, frame_bytes, make
 from shared.isolated.talk import GoneError, Line, Talk, judged
 from shared.isolated.wire import FRAMES, Task
 from shared.rejections import MediaCorruptError
-from shared.video.facts import Facts
+from shared.video.facts import FORMAT_CHANGES, SIZE_CHANGES, Facts
 from shared.video.frame import Frame
 
 _helper = Helper(FRAMES, "shared.isolated.films")
@@ -40,6 +40,8 @@ class Frames(Iterator[Frame]):
         self._done = False
         self.damage: tuple[str, ...] = ()
         """Words as in Facts; complete once the frames are at their end."""
+        self.changes: tuple[str, ...] = ()
+        """As complete: of SIZE_CHANGES and FORMAT_CHANGES those that were made like the video's first picture."""
 
     def __next__(self) -> Frame:
         """Raises as `decoded` says."""
@@ -78,6 +80,9 @@ class Frames(Iterator[Frame]):
         found = judged(lines)
         words = {"truncated": found.get("truncated"), "frames_damaged": found.get("lost") or self._damaged}
         self.damage = tuple(word for word, is_so in words.items() if is_so)
+        changes = found.get("changes")
+        told = changes if isinstance(changes, list) else []
+        self.changes = tuple(word for word in (SIZE_CHANGES, FORMAT_CHANGES) if word in told)
 
 
 @contextmanager

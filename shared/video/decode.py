@@ -7,7 +7,7 @@ Knows PyAV, Pillow's reader for WebP and numpy.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import BinaryIO, cast
 
@@ -23,7 +23,8 @@ from PIL.WebPImagePlugin import WebPImageFile
 from shared.rejections import MediaCorruptError, MediaTruncatedError, UnsupportedMediaTypeError
 from shared.video import animations, opening
 from shared.video.decoders import decoder
-from shared.video.formats import layout
+from shared.video.facts import FORMAT_CHANGES, SIZE_CHANGES
+from shared.video.formats import layout, planar
 from shared.video.frame import Samples
 from shared.video.sniff import Kind, sniff
 from shared.video.source import Source
@@ -60,6 +61,8 @@ class Damage:
     truncated: bool = False
     lost: int = 0
     """Packets of which no picture came."""
+    changes: set[str] = field(default_factory=set)
+    """Words for what is no damage: a picture of another size or pixel format than the video's first."""
 
 
 def frames(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
@@ -85,6 +88,7 @@ def _film(source: Source, kind: Kind, wanted: Wanted, damage: Damage) -> Iterato
     with opening.opened(source, kind, damaged=damage.truncated) as container:
         last = None
         for frame, key, damaged in _decoded(container, wanted, damage):
+            damage.changes |= _changes(frame, wanted)
             planes = _planes(reformat, frame, wanted)
             pts = frame.pts if frame.pts is not None else (0 if last is None else last + 1)
             torn = last is not None and pts < last  # the container's times are not in the order of its pictures
@@ -126,6 +130,15 @@ def _next(packets: Iterator[Packet[VideoStream]], damage: Damage) -> Packet[Vide
         damage.truncated = True
         return None
     return packet if packet is not None and packet.size else None
+
+
+def _changes(frame: VideoFrame, wanted: Wanted) -> set[str]:
+    try:
+        name = planar(frame.format.name)
+    except ValueError:
+        name = ""
+    size = (frame.width, frame.height) != (wanted.width, wanted.height)
+    return {word for word, is_so in ((SIZE_CHANGES, size), (FORMAT_CHANGES, name != wanted.pixel_format)) if is_so}
 
 
 def _planes(reformat: VideoReformatter, frame: VideoFrame, wanted: Wanted) -> tuple[Samples, ...]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 DAMAGE = ("truncated", "frames_damaged")
 """Words for what is broken."""
+SIZE_CHANGES, FORMAT_CHANGES = "size_changes", "format_changes"
+"""Words for what is whole, and is made like the first picture in the middle."""
 _SQUARE = 1.03
 """Pixels that are less oblong than this are square."""
 

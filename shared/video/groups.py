@@ -12,12 +12,13 @@ from pathlib import Path
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from shared.video import media, parameters
+from shared.video import av1, media, parameters, vp9
 from shared.video.light import av1_units, sei
 from shared.video.units import Bits, split
 
 _KEY_H264, _KEYS_HEVC = 5, (19, 20)
 """Pictures at which a decoder begins anew: IDR."""
+_SEQUENCE_H264, _SEQUENCE_HEVC = 7, 33
 _FRAMES_AV1 = (3, 6)
 _RECOVERY = 6
 """Type of a message."""
@@ -28,6 +29,10 @@ class Group:
     """The packets from one key frame to the next, in the order of decoding."""
 
     packets: tuple[Packet[VideoStream], ...]
+    told: bytes = b""
+    """What the clip says before its first packet."""
+    size: tuple[int, int] = (0, 0)
+    """Width and height, as the clip says; 0 where it does not."""
 
     @property
     def times(self) -> tuple[int, ...]:
@@ -39,13 +44,15 @@ def groups(path: Path) -> Iterator[Group]:
     """Of a clip, in the order of decoding; one of them is in memory. Raises MediaCorruptError."""
     found: list[Packet[VideoStream]] = []
     with media.reading(path) as container:
-        for packet in media.packets(container, media.video(container)):
+        stream = media.video(container)
+        told, size = bytes(stream.codec_context.extradata or b""), (stream.width, stream.height)
+        for packet in media.packets(container, stream):
             if packet.is_keyframe and found:
-                yield Group(tuple(found))
+                yield Group(tuple(found), told, size)
                 found = []
             found.append(packet)
     if found:
-        yield Group(tuple(found))
+        yield Group(tuple(found), told, size)
 
 
 def stands_alone(group: Group, codec: str) -> bool:
@@ -58,7 +65,7 @@ def stands_alone(group: Group, codec: str) -> bool:
     if first.pts is None or any(at is None or at < first.pts for at in times):
         return False
     try:
-        return _begins_anew(bytes(first), codec)
+        return _begins_anew(bytes(first), codec) and _as_told(group, codec)
     except (ValueError, IndexError):
         return False
 
@@ -74,6 +81,24 @@ def _begins_anew(packet: bytes, codec: str) -> bool:
             return bool(frames) and frames[0][0] >> 4 == 1
         case _:  # VP9: show_existing_frame 0, frame_type 0 (bitstream specification, 6.2)
             return packet[0] & 0b1100 == 0
+
+
+def _as_told(group: Group, codec: str) -> bool:
+    """Whether pictures are of the size that the clip says: headers that a group repeats are the clip's own."""
+    packets = [bytes(packet) for packet in group.packets]
+    match codec:
+        case "h264":
+            headers = [unit for packet in packets for unit in split(packet) if unit[0] & 31 == _SEQUENCE_H264]
+            return all(header in group.told for header in headers)
+        case "h265":
+            headers = [unit for packet in packets for unit in split(packet) if unit[0] >> 1 & 63 == _SEQUENCE_HEVC]
+            return all(header in group.told for header in headers)
+        case "av1":
+            units = (unit for packet in packets for unit in av1_units(packet))
+            sizes = {av1.size(data) for kind, data in units if kind == parameters.SEQUENCE_HEADER}
+        case _:
+            sizes = {found for packet in packets if (found := vp9.size(packet))}
+    return sizes <= {group.size}
 
 
 def refreshes_slowly(packet: Packet[VideoStream], codec: str) -> bool:
