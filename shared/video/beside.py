@@ -19,6 +19,7 @@ from av.packet import Packet
 from av.stream import AttachmentStream, Disposition, Stream
 
 from shared.video import media, sound, texts
+from shared.video.cues import Cue, Cues
 
 Transcode = Callable[[Path, int, str, Path], None]
 """`sound.transcode`, or what runs it elsewhere."""
@@ -29,6 +30,7 @@ _FONTS = (
     "application/vnd.ms-opentype",
     "application/font",
 )
+_ANYTHING, _BEGINS = "application/octet-stream", (b"\0\1\0\0", b"OTTO", b"true", b"ttcf", b"wOFF", b"wOF2")
 _CODES = "sqi:alb hye:arm eus:baq mya:bur zho:chi cze:ces nld:dut fre:fra kat:geo deu:ger ell:gre isl:ice mkd:mac "
 _CODES += "msa:may fas:per rum:ron slo:slk bod:tib cym:wel swe:sve"
 _QUICKTIME = dict(pair.split(":") for pair in _CODES.split())
@@ -70,9 +72,11 @@ class Beside:
         if not taken:
             return
         for packet in media.packets(source, *taken, damage=damage):
-            found = self._takers[packet.stream_index].take(packet)
-            if found is not None:
-                yield _second(found), found
+            taker = self._takers[packet.stream_index]
+            if taker.rewrite is not None and not texts.is_plain(taker.codec, bytes(packet)):
+                self._lost("subtitles_restyled")
+            yield from ((_second(found), found) for found in taker.take(packet))
+        yield from ((_second(found), found) for taker in self._takers.values() for found in taker.rest())
 
     def new_sound(self) -> list[Iterator[tuple[Fraction, Packet[Any]]]]:
         """Of each track that was encoded anew."""
@@ -108,19 +112,21 @@ class Beside:
             made: Stream = self.out.add_stream_from_template(stream, opaque=True)
             self._take(stream, made, _Taker(made))
             return
+        cues = None
         if name == "mov_text":
+            cues = Cues()
             made = self.out.add_stream(name)
             assert isinstance(made, av.subtitles.stream.SubtitleStream)
             made.codec_context.subtitle_header = texts.HEADER
             made.time_base = Fraction(1, 1000)
         else:
             made = self.out.add_mux_stream(name, time_base=Fraction(1, 1000))
-        self._take(stream, made, _Taker(made, rewrite))
+        self._take(stream, made, _Taker(made, rewrite, codec=codec, cues=cues))
 
     def _attachment(self, stream: Stream) -> None:
         if not isinstance(stream, AttachmentStream) or self.container != "mkv":
             self._lost("attachment_dropped")
-        elif (stream.mimetype or "").startswith(_FONTS):
+        elif _is_font(stream):
             self.out.add_attachment(stream.name or "font", stream.mimetype or _FONTS[0], stream.data)
         else:
             self._lost("attachment_dropped")
@@ -150,21 +156,40 @@ class _Taker:
     rewrite: Callable[[bytes], bytes] | None = None
     file: InputContainer | None = None
     """Of sound that was encoded anew: the source's packets are not taken."""
-    last: int | None = None
+    tick: Fraction = Fraction(1, 1000)
+    codec: str = ""
+    """Of the source's subtitles."""
+    cues: Cues | None = None
+    """Where one text is shown at a time."""
 
-    def take(self, packet: Packet[Any]) -> Packet[Any] | None:
+    def take(self, packet: Packet[Any]) -> list[Packet[Any]]:
         if self.file is not None or (packet.pts is None and packet.dts is None):
-            return None
-        if self.rewrite is not None:
-            data = self.rewrite(bytes(packet))
-            if not data:
-                return None
-            made: Packet[Any] = Packet(data)
-            made.pts, made.dts, made.duration = packet.pts, packet.pts, packet.duration
-            made.time_base, made.is_keyframe = packet.time_base, True
-            packet = made
-        packet.stream = self.made
-        return packet
+            return []
+        if self.rewrite is None:
+            packet.stream = self.made
+            return [packet]
+        at, self.tick = packet.pts if packet.pts is not None else packet.dts or 0, packet.time_base
+        cue = Cue(at, at + (packet.duration or 0), self.rewrite(bytes(packet)))
+        if self.cues is not None:
+            return [self._packet(text, texts.timed(text.words)) for text in self.cues.take(cue)]
+        return [self._packet(cue, cue.words)] if cue.words else []
+
+    def rest(self) -> list[Packet[Any]]:
+        """After the source's last packet."""
+        return [self._packet(text, texts.timed(text.words)) for text in self.cues.rest()] if self.cues else []
+
+    def _packet(self, cue: Cue, data: bytes) -> Packet[Any]:
+        made: Packet[Any] = Packet(data)
+        made.pts = made.dts = cue.start
+        made.duration, made.time_base, made.is_keyframe = cue.end - cue.start, self.tick, True
+        made.stream = self.made
+        return made
+
+
+def _is_font(stream: AttachmentStream) -> bool:
+    """By what it is called, and by its first bytes where it is called nothing (ISO/IEC 14496-22, 4.5)."""
+    kind = stream.mimetype or _ANYTHING
+    return kind.startswith(_FONTS) or (kind == _ANYTHING and stream.data.startswith(_BEGINS))
 
 
 def language(code: str, container: str) -> str:

@@ -26,9 +26,10 @@ _ASS_FIELDS = 8
 
 
 def rewriter(codec: str, container: str) -> tuple[str, Callable[[bytes], bytes]] | None:
-    """The name of the subtitles of `container` and what makes them of packets of `codec`; None where nothing can.
+    """The name of the subtitles of `container` and what makes their words of packets of `codec`; None where
+    nothing can.
 
-    An empty packet says nothing and is left out.
+    A packet without words says nothing and is left out. Those of `mov_text` still have to be `timed`.
     """
     able = ABLE[container]
     if codec in able:
@@ -36,15 +37,21 @@ def rewriter(codec: str, container: str) -> tuple[str, Callable[[bytes], bytes]]
     read = _READERS.get(codec)
     if read is None:
         return None
-    plain = able[0] == "mov_text"
-    return able[0], lambda packet: _written(read(packet), plain=plain)
+    if able[0] == "mov_text":
+        return able[0], lambda packet: _TAG.sub(b"", read(packet))
+    return able[0], read
 
 
-def _written(text: bytes, *, plain: bool) -> bytes:
-    if not plain:
-        return text
-    words = _TAG.sub(b"", text)[:65535]
-    return len(words).to_bytes(2, "big") + words if words else b""
+def is_plain(codec: str, packet: bytes) -> bool:
+    """Whether a packet of `codec` is words alone, so that nothing of its look can be lost. ASS has styles outside."""
+    if codec == "mov_text":
+        return len(packet) <= 2 + int.from_bytes(packet[:2], "big")
+    return codec in ("subrip", "webvtt") and not _STYLE.search(packet) and not _TAG.search(packet)
+
+
+def timed(words: bytes) -> bytes:
+    """A packet of `mov_text` with words alone."""
+    return len(words).to_bytes(2, "big") + words
 
 
 def _timed_text(packet: bytes) -> bytes:
