@@ -51,9 +51,9 @@ def join(
 
     `transcode` encodes sound anew that the container does not take: `shared.isolated.sound` for bytes from outside.
 
-    Gives warnings: `audio_reencoded`, `audio_dropped`, `subtitles_dropped`, `attachment_dropped`, `cover_dropped`,
-    `video_track_dropped`. Raises EncodeFailedError for clips that do not hold what their parts say, MediaCorruptError
-    for a source that breaks off though its facts do not say so.
+    Gives warnings: `audio_reencoded`, `audio_dropped`, `subtitles_dropped`, `subtitles_restyled`, `attachment_dropped`,
+    `cover_dropped`, `video_track_dropped`. Raises EncodeFailedError for clips that do not hold what their parts say,
+    MediaCorruptError for a source that breaks off though its facts do not say so.
     """
     facts = plan.facts
     found = _read(clips, plan)
@@ -61,10 +61,10 @@ def join(
     try:
         with media.reading(target) as source, media.writing(out, name, _options(facts, choice)) as made:
             beside = Beside(target, made, choice.container, transcode)
-            with closing(beside), media.reading(clips[0]) as first:
+            with closing(beside), media.reading(found.clips[0]) as first:
                 pictures = _streams(source, first, beside, facts, choice)
                 made.set_chapters([_chapter(chapter) for chapter in source.chapters()])
-                video = _Pictures(pictures, plan, found, choice.codec).packets(clips)
+                video = _Pictures(pictures, plan, found, choice.codec).packets(found.clips)
                 others = [beside.packets(source, damage=bool(facts.damage)), *beside.new_sound()]
                 for _, packet in heapq.merge(video, *others, key=lambda pair: pair[0]):
                     made.mux(packet)
@@ -87,23 +87,30 @@ class _Read:
 
     times: array[int]
     """Ticks of all pictures in the order of decoding."""
+    clips: tuple[Path, ...]
+    """Those that hold pictures: of a part of which none can be decoded there is a clip without any."""
     records: tuple[bytes, ...]
-    """What each clip says before its first packet."""
+    """What each of them says before its first packet."""
 
 
 def _read(clips: Sequence[Path], plan: Plan) -> _Read:
     """Raises EncodeFailedError where a picture is too many, or missing from a video not known to be damaged."""
-    times, records = array("q"), []
+    times, filled, records = array("q"), list[Path](), list[bytes]()
     for path, part in zip(clips, plan.parts, strict=True):
-        with media.reading(path) as clip:
-            stream = media.video(clip)
-            records.append(stream.codec_context.extradata or b"")
-            own = [packet.pts for packet in media.packets(clip, stream) if packet.pts is not None]
+        own: list[int] = []
+        if media.is_filled(path):
+            with media.reading(path) as clip:
+                stream = media.video(clip)
+                records.append(stream.codec_context.extradata or b"")
+                own = [packet.pts for packet in media.packets(clip, stream) if packet.pts is not None]
+            filled.append(path)
         fewer = len(own) < part.frames and not plan.facts.damage
         if fewer or len(own) > part.frames or any(not part.start <= at < part.end for at in own):
             raise EncodeFailedError(f"A clip holds {len(own)} pictures, not the {part.frames} of its part.")
         times.extend(own)
-    return _Read(times, tuple(records))
+    if not times:
+        raise EncodeFailedError("No clip holds a picture.")
+    return _Read(times, tuple(filled), tuple(records))
 
 
 def _streams(

@@ -46,6 +46,16 @@ def reading(path: Path) -> InputContainer:
         raise UnsupportedMediaTypeError("Not a container of video that is read here.") from error
 
 
+def is_filled(clip: Path) -> bool:
+    """Whether it holds a packet: of a part of which no picture can be decoded the clip has none, and FFmpeg does
+    not open it."""
+    try:
+        reading(clip).close()
+    except av.error.EOFError:
+        return False
+    return True
+
+
 def packets(container: InputContainer, *streams: Stream, damage: bool = False) -> Iterator[Packet[Any]]:
     """What the file holds, in its order. `damage`: whether the file is known to break off, which then ends it.
 
