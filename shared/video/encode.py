@@ -17,7 +17,7 @@ from typing import Self
 import av
 
 from shared.video import media, parameters
-from shared.video.choosing import Target
+from shared.video.choosing import ANIMATIONS, Target
 from shared.video.encoders import GAP, NUMBERED, Means, Spec, encoder
 from shared.video.facts import Facts
 from shared.video.faults import EncodeFailedError
@@ -141,7 +141,7 @@ class _Source:
     def __init__(self, path: Path, facts: Facts, target: Target) -> None:
         self.light, self.field_order = Light(), 0
         self.passing: Passing | None = None
-        if path.suffix != ".mkv":
+        if path.suffix != ".mkv" or facts.container in ANIMATIONS:
             return
         codec = {"hevc": "h265"}.get(facts.codec, facts.codec)
         with media.reading(path) as container:
