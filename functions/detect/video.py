@@ -46,13 +46,16 @@ def tracks(event: Segment, ctx: Context) -> Tracks:
         following = Following(ctx, job.options, plan.facts, part, people.models)
         with Samples(ctx, plan.facts, event.index) as samples:
             cast, warned = following.follow(clip, samples)
-    tracked = record.write(people.chosen(cast))
+        clip.unlink()
+        with (kept := Path(name) / "tracks.npz").open("wb") as file:
+            record.save(people.chosen(cast), file)
+        tracked = ctx.storage.save_file(f"tracks.{event.index}.npz", kept, BYTES)
     return Tracks(
         job=event.job,
         request=job,
         plan=event.plan,
         index=event.index,
-        tracks=ctx.storage.save(f"tracks.{event.index}.npz", tracked, BYTES),
+        tracks=tracked,
         landmarks=ctx.storage.save("landmarks.npz", measured.write(found.measured, found.best, measured.none()), BYTES),
         source=found.best,
         source_faces=told(found.faces),

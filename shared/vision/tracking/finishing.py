@@ -17,9 +17,10 @@ from shared.imaging.geometry import Doubles, similarity
 from shared.vision.canonical import canonical
 from shared.vision.geometry import five_points
 from shared.vision.protocols import Floats
+from shared.vision.tracking.meshes import Meshes
 from shared.vision.tracking.persons import persons_of
 from shared.vision.tracking.pursuit import middle, size_of
-from shared.vision.tracking.smoothing import average, smooth
+from shared.vision.tracking.smoothing import average, runs
 from shared.vision.tracking.tracker import Followed
 from shared.vision.tracking.tracks import NOBODY, Tracks
 from shared.vision.tracking.trail import Trail
@@ -36,20 +37,15 @@ _BESIDE = 0.6
 class _Rows(NamedTuple):
     """As in Tracks."""
 
-    frame: NDArray[np.int32]
-    track: NDArray[np.int16]
-    meshes: Floats
+    meshes: Meshes
     points: Floats
     boxes: Floats
     scores: Floats
     strengths: Floats
 
-
-_NONE = _Rows(
-    np.empty(0, np.int32),
-    np.empty(0, np.int16),
-    *(np.empty((0, *shape), np.float32) for shape in ((468, 3), (5, 2), (4,), (), ())),
-)
+    @classmethod
+    def room(cls, count: int) -> _Rows:
+        return cls(Meshes.room(count), *(np.empty((count, *shape), np.float32) for shape in ((5, 2), (4,), (), ())))
 
 
 @dataclass(frozen=True)
@@ -63,24 +59,36 @@ class Cast:
 
 
 def finish(followed: Followed, gap: int, fade: int = FADE) -> Cast:
-    """`gap`: as in `Pace`."""
+    """`gap`: as in `Pace`. What was observed is used up: a trail's meshes are gone when they are smoothed."""
     trails = [trail for trail in followed.trails if _is_face(trail)]
     _join(trails, followed.cuts, gap)
-    rows = _Rows(*map(np.concatenate, zip(_NONE, *(_rows(t, k, fade) for k, t in enumerate(trails)), strict=True)))
-    order = np.lexsort((rows.track, rows.frame))
+    persons = persons_of(trails, followed.cuts)
+    seen = [_seen(trail) for trail in trails]
+    frame = np.concatenate(
+        [np.empty(0, np.int32), *(np.flatnonzero(s) + t.first for s, t in zip(seen, trails, strict=True))]
+    )
+    track = np.repeat(np.arange(len(trails)), [int(s.sum()) for s in seen])
+    order = np.lexsort((track, frame))
+    rows, places = _Rows.room(len(order)), np.argsort(order)
+    for number, trail in enumerate(trails):
+        _fill(rows, places[track == number], trail, seen[number], fade)
+        trail.meshes.clear()
     tracks = Tracks(
         pts=np.array(followed.pts, np.int64),
         cuts=np.array(followed.cuts, np.int32),
-        persons=np.array(persons_of(trails, followed.cuts), np.int16),
+        persons=np.array(persons, np.int16),
         sources=np.full(len(trails), NOBODY, np.int16),
-        **{name: values[order] for name, values in rows._asdict().items()},
+        frame=frame[order].astype(np.int32),
+        track=track[order].astype(np.int16),
+        **rows._asdict(),
     )
     return Cast(tracks, tuple(np.sum(t.vectors, axis=0) if t.vectors else None for t in trails))
 
 
 def _is_face(trail: Trail) -> bool:
-    seen = sum(mesh is not None for mesh in trail.meshes)
-    return seen >= _SHORTEST or max(trail.scores) >= _SURE or trail.joined_before or trail.joined_after
+    return (
+        trail.meshes.seen.sum() >= _SHORTEST or max(trail.scores) >= _SURE or trail.joined_before or trail.joined_after
+    )
 
 
 def _join(trails: Sequence[Trail], cuts: Sequence[int], gap: int) -> None:
@@ -96,20 +104,24 @@ def _join(trails: Sequence[Trail], cuts: Sequence[int], gap: int) -> None:
                 before.joined_after = after.joined_before = True
 
 
-def _rows(trail: Trail, track: int, fade: int) -> _Rows:
-    """The frames in which it is to be seen."""
-    meshes, boxes = smooth(_bridged(trail.meshes), trail.ways), _bridged(trail.boxes)
-    seen = np.array([mesh is not None or not trail.hidden[i] for i, mesh in enumerate(trail.meshes)])
-    frames = np.arange(trail.first, trail.stop)[seen]
-    return _Rows(
-        frames.astype(np.int32),
-        np.full(len(frames), track, np.int16),
-        meshes[seen],
-        _points(trail, meshes)[seen],
-        boxes[seen],
-        np.array(trail.scores, np.float32)[seen],
-        _strengths(trail, fade)[seen],
-    )
+def _seen(trail: Trail) -> NDArray[np.bool_]:
+    """[frames]: whether it is to be seen: where it was, and where it was missed and nothing else was in its place."""
+    return trail.meshes.seen | ~np.array(trail.hidden, np.bool_)
+
+
+def _fill(rows: _Rows, at: NDArray[np.intp], trail: Trail, seen: NDArray[np.bool_], fade: int) -> None:
+    """`at`: the rows of those of its frames in which it is to be seen."""
+    offsets, place = _offsets(trail), 0
+    for start, meshes in runs(len(trail.meshes), trail.meshes.bridged, trail.ways):
+        stop = start + len(meshes)
+        shown = seen[start:stop]
+        own = at[place : place + int(shown.sum())]
+        place += len(own)
+        rows.meshes.put(own, meshes[shown])
+        rows.points[own] = _points(meshes[shown], offsets[start:stop][shown])
+    rows.boxes[at] = _bridged(trail.boxes)[seen]
+    rows.scores[at] = np.array(trail.scores, np.float32)[seen]
+    rows.strengths[at] = _strengths(trail, fade)[seen]
 
 
 def _bridged(values: Sequence[Floats | None]) -> Floats:
@@ -132,19 +144,24 @@ def _strengths(trail: Trail, fade: int) -> Floats:
     return np.asarray(t * t * (3 - 2 * t), np.float32)
 
 
-def _points(trail: Trail, meshes: Floats) -> Floats:
-    """[frames, 5, 2]: the mesh's five points, moved by what a refiner said of the frames it was asked about."""
-    points = np.full((len(meshes), 5, 2), np.nan, np.float32)
+def _offsets(trail: Trail) -> Doubles:
+    """[frames, 5, 2]: as in a trail, in between those frames that a refiner was asked about; NaN where it was not."""
+    count = len(trail.meshes)
     if not trail.offsets:
-        return points
+        return np.full((count, 5, 2), np.nan)
     at = np.array([frame - trail.first for frame, _ in trail.offsets], np.float64)
     offsets = np.stack([offset for _, offset in trail.offsets]).astype(np.float64)
     offsets = average(offsets, 1.0) if len(offsets) > 2 else offsets
-    frames = np.arange(len(meshes))
-    flat = np.stack([np.interp(frames, at, column) for column in offsets.reshape(len(at), -1).T], 1)
+    flat = [np.interp(np.arange(count), at, column) for column in offsets.reshape(len(at), -1).T]
+    return np.stack(flat, 1).reshape(count, 5, 2)
+
+
+def _points(meshes: Floats, offsets: Doubles) -> Floats:
+    """[frames, 5, 2]: the meshes' five points, moved by what a refiner said; NaN where it said nothing."""
+    points = np.full((len(meshes), 5, 2), np.nan, np.float32)
     face = five_points(canonical().mean)
-    for index, mesh in enumerate(meshes):
-        five = five_points(mesh)
+    for index in np.flatnonzero(np.isfinite(offsets).all((1, 2))).tolist():
+        five = five_points(meshes[index])
         turn: Doubles = similarity(face, five)[:, :2]
-        points[index] = five + flat[index].reshape(5, 2) @ turn.T
+        points[index] = five + offsets[index] @ turn.T
     return points

@@ -8,12 +8,13 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared.errors import InvalidCloudEventError
+from shared.vision.tracking.meshes import Meshes
 from shared.vision.tracking.tracks import Tracks
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -21,9 +22,6 @@ Arrays: TypeAlias = dict[str, NDArray[Any]]
 VERSION = 1
 _MOST = 2**30
 """Bytes of all arrays of a file that is read."""
-_STEPS = 32766
-"""A mesh is kept as whole steps from its middle, the farthest coordinate being this many of them: a 400 px face is off
-by 0.004 px at most, at half the size of float32."""
 _FIELDS = {
     "version": ("<i4", ()),
     "pts": ("<i8", (-1,)),
@@ -45,16 +43,19 @@ _FIELDS = {
 
 def write(tracks: Tracks) -> bytes:
     """The file; the same tracks give the same bytes."""
-    low, high = tracks.meshes.min(1, initial=np.inf), tracks.meshes.max(1, initial=-np.inf)
-    middles = ((low + high) / 2).astype(np.float32)
-    steps = np.maximum((high - low).max(1, initial=0) / 2 / _STEPS, 1e-9).astype(np.float32)
-    meshes = np.rint((tracks.meshes - middles[:, None]) / steps[:, None, None]).astype("<i2")
-    kept = {name: getattr(tracks, name) for name in _FIELDS.keys() & Tracks.__dataclass_fields__.keys()}
-    arrays = {**kept, "version": np.int32(VERSION), "middles": middles, "steps": steps, "meshes": meshes}
     data = io.BytesIO()
-    written: Arrays = {name: np.asarray(arrays[name], kind) for name, (kind, _) in _FIELDS.items()}
-    np.savez_compressed(data, allow_pickle=False, **written)
+    save(tracks, data)
     return data.getvalue()
+
+
+def save(tracks: Tracks, file: BinaryIO) -> None:
+    """The same, into an open one."""
+    meshes = tracks.meshes if isinstance(tracks.meshes, Meshes) else Meshes.of(tracks.meshes)
+    kept = {name: getattr(tracks, name) for name in _FIELDS.keys() & Tracks.__dataclass_fields__.keys()}
+    packed = {"middles": meshes.middles, "steps": meshes.steps, "meshes": meshes.packed}
+    arrays = {**kept, "version": np.int32(VERSION), **packed}
+    written: Arrays = {name: np.asarray(arrays[name], kind) for name, (kind, _) in _FIELDS.items()}
+    np.savez_compressed(file, allow_pickle=False, **written)
 
 
 def read(data: bytes) -> Tracks:
@@ -85,8 +86,8 @@ def _tracks(arrays: Arrays) -> Tracks:
     steps, middles = arrays.pop("steps"), arrays.pop("middles")
     if int(arrays.pop("version")) != VERSION or not len(steps) == len(middles) == len(arrays["meshes"]):
         raise ValueError("version")
-    arrays["meshes"] = arrays["meshes"] * steps[:, None, None] + middles[:, None]
-    tracks = Tracks(**arrays)
+    tracks = Tracks(meshes=Meshes(arrays.pop("meshes"), middles, steps), **arrays)
+    farthest = np.abs(middles).max(1, initial=0) + np.abs(steps) * np.float32(2**15)
     rows = {len(getattr(tracks, name)) for name in ("frame", "track", "points", "boxes", "scores", "strengths")}
     inside = (
         rows == {len(tracks.meshes)}
@@ -95,7 +96,7 @@ def _tracks(arrays: Arrays) -> Tracks:
         and _within(tracks.track, len(tracks.persons))
         and _within(tracks.cuts, len(tracks.pts))
         and bool((np.diff(tracks.frame) >= 0).all() and (np.diff(tracks.pts) >= 0).all())
-        and all(bool(np.isfinite(x).all()) for x in (tracks.meshes, tracks.boxes, tracks.scores, tracks.strengths))
+        and all(bool(np.isfinite(x).all()) for x in (farthest, tracks.boxes, tracks.scores, tracks.strengths))
     )
     if not inside:
         raise ValueError("indices")

@@ -7,7 +7,7 @@ than noise: a blink stays a blink. Knows numpy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,9 @@ _MOVES = (2.0, 4.0)
 _BLOCK = 256
 """Frames that are smoothed in one product: memory does not grow with the square of the clip."""
 _RUN, _BESIDE = 512, 32
-"""Frames that are smoothed at once, in numbers of double length, and those on either side that count for them."""
+"""Frames that are smoothed at once, and those on either side that count for them."""
+_POINTS = 78
+"""Of a mesh, that are smoothed at once: it takes a dozen numbers of double length for each of their coordinates."""
 
 
 def smooth(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
@@ -34,14 +36,23 @@ def smooth(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
 
     Where the pixels did not tell, the meshes' own motion stands in.
     """
-    if len(meshes) < 3:
-        return meshes
     result = np.empty_like(meshes)
-    for start in range(0, len(meshes), _RUN):
-        low, stop = max(0, start - _BESIDE), min(len(meshes), start + _RUN)
-        high = min(len(meshes), stop + _BESIDE)
-        result[start:stop] = _smoothed(meshes[low:high], ways[low:high])[start - low : stop - low]
+    for start, part in runs(len(meshes), lambda low, high: meshes[low:high], ways):
+        result[start : start + len(part)] = part
     return result
+
+
+def runs(
+    count: int, meshes: Callable[[int, int], Floats], ways: Sequence[Doubles | None]
+) -> Iterator[tuple[int, Floats]]:
+    """As `smooth`, for meshes that need not be there at once: those from one frame to another are asked for.
+
+    The first frame and the meshes of each run.
+    """
+    for start in range(0, count, _RUN):
+        low, stop = max(0, start - _BESIDE), min(count, start + _RUN)
+        high = min(count, stop + _BESIDE)
+        yield start, _smoothed(meshes(low, high), ways[low:high])[start - low : stop - low]
 
 
 def _smoothed(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
@@ -50,9 +61,13 @@ def _smoothed(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
     chain = _chain(meshes, ways)
     size = float(np.ptp(meshes[:, :, :2], axis=1).max(1).mean())
     scale = np.hypot(chain[:, 0, 0], chain[:, 1, 0])
-    still = _through(meshes.astype(np.float64), np.asarray(np.linalg.inv(chain), np.float64), 1 / scale)
-    steady = _adaptive(still, np.array(_NOISE) * size / float(scale.mean()))
-    return _through(steady, chain, scale).astype(np.float32)
+    back, noise = np.asarray(np.linalg.inv(chain), np.float64), np.array(_NOISE) * size / float(scale.mean())
+    result = np.empty_like(meshes)
+    for first in range(0, meshes.shape[1], _POINTS):
+        part = slice(first, first + _POINTS)
+        still = _through(meshes[:, part].astype(np.float64), back, 1 / scale)
+        result[:, part] = _through(_adaptive(still, noise), chain, scale)
+    return result
 
 
 def average(values: Doubles, deviation: float) -> Doubles:
@@ -94,7 +109,7 @@ def _through(meshes: Doubles, maps: Doubles, scale: Doubles) -> Doubles:
 
 
 def _adaptive(values: Doubles, noise: Doubles) -> Doubles:
-    """[frames, 468, 3]; `noise`: least and most."""
+    """[frames, points, 3]; `noise`: least and most."""
     bends = np.linalg.norm(np.diff(values[..., :2], 2, axis=0), axis=-1)
     # the second difference of white noise in two dimensions has a median length of 1.18 * sqrt(6) deviations
     deviation = np.clip(np.median(bends, axis=0) / 2.884, *noise)
@@ -104,7 +119,7 @@ def _adaptive(values: Doubles, noise: Doubles) -> Doubles:
 
 
 def _share(difference: Doubles, deviation: Doubles) -> Doubles:
-    """[frames, 468, 1], 0..1: how surely a difference is motion and not noise. Neighbours in time agree."""
+    """[frames, points, 1], 0..1: how surely a difference is motion and not noise. Neighbours in time agree."""
     size = average(np.linalg.norm(difference[..., :2], axis=-1), 1.0) / deviation
     t = np.clip((size - _MOVES[0]) / (_MOVES[1] - _MOVES[0]), 0, 1)
     return np.asarray((t * t * (3 - 2 * t))[..., None], np.float64)

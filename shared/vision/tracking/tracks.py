@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.vision.protocols import Floats
+from shared.vision.tracking.meshes import Meshes
 
 NOBODY = -1
 """In `sources`: a track that the job does not mean."""
@@ -50,7 +51,7 @@ class Tracks:
     """[m]: index into `pts`."""
     track: NDArray[np.int16]
     """[m]: index into `persons`."""
-    meshes: Floats
+    meshes: Floats | Meshes
     """[m, 468, 3]"""
     points: Floats
     """[m, 5, 2], NaN where no finer model measured them."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from shared.imaging.geometry import Doubles
 from shared.vision.protocols import Detector, Embedder, Floats, Landmarker, Refiner
+from shared.vision.tracking.meshes import Seen
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class Models:
 
 @dataclass
 class Trail:
-    """The lists have an entry for each frame from `first` on."""
+    """All but the vectors and the offsets have an entry for each frame from `first` on."""
 
     first: int
-    meshes: list[Floats | None] = field(default_factory=list)
+    meshes: Seen = field(default_factory=Seen)
     """[468, 3], pixels of the frame; None where the face was missed."""
     ways: list[Doubles | None] = field(default_factory=list)
     """[3, 3]: how its pixels moved since the frame before, where they tell."""
@@ -76,7 +77,7 @@ class Trail:
         """What was seen on the way back from its first frame: `back` begins with that frame and goes against time."""
         count = len(back.meshes) - 1
         self.first -= count
-        self.meshes[:0] = back.meshes[:0:-1]
+        self.meshes.prepend([back.meshes[frame] for frame in range(count, 0, -1)])
         self.boxes[:0] = back.boxes[:0:-1]
         self.hidden[:0] = back.hidden[:0:-1]
         self.scores[:0] = [self.scores[0]] * count
@@ -86,10 +87,11 @@ class Trail:
 
     def keep(self, frames: int) -> None:
         """Forget all but the first frames."""
-        for values in (self.meshes, self.ways, self.boxes, self.scores, self.hidden):
+        self.meshes.keep(frames)
+        for values in (self.ways, self.boxes, self.scores, self.hidden):
             del values[frames:]
 
     def trim(self) -> None:
         """Forget the missed frames at the end."""
-        seen = [index for index, mesh in enumerate(self.meshes) if mesh is not None]
-        self.keep(seen[-1] + 1 if seen else 0)
+        seen = np.flatnonzero(self.meshes.seen)
+        self.keep(int(seen[-1]) + 1 if len(seen) else 0)
