@@ -12,6 +12,7 @@ from shared.context import Context
 from shared.errors import InvalidCloudEventError
 from shared.events.payloads import Media
 from shared.imaging import raw
+from shared.imaging.canvas import Still
 from shared.vision import measured
 from shared.vision.protocols import Enhancer, Floats, Upscaler
 
@@ -26,7 +27,7 @@ def handle(event: Media, ctx: Context) -> Media:
         frame, factor = upscaler.upscale(frame), upscaler.factor
         ctx.deadline.check()
     if enhancer:
-        enhancer.enhance(frame, _meshes(event, ctx, factor), options.enhance_blend)
+        enhancer.enhance(Still(frame), _meshes(event, ctx, factor), options.enhance_blend)
     if alpha is not None:
         alpha = cast(raw.Plane, cv2.resize(alpha, frame.shape[1::-1], interpolation=cv2.INTER_LINEAR))
     ref = ctx.storage.save("pixels.npy", raw.pack(frame, alpha), raw.CONTENT_TYPE)

@@ -6,56 +6,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
 from functions.swap.choices import maskers_of, swap_options
 from functions.swap.identities import Identities
-from functions.swap.patches import Patch
 from shared.context import Context
 from shared.errors import InvalidOptionError
 from shared.events.payloads import Tracks
 from shared.rejections import UnusableOptionError
 from shared.vision import measured
-from shared.vision.protocols import Enhancer, Floats, Identity, Image, Masker, Memory, SwapOptions, Swapper, Target
+from shared.vision.protocols import Canvas, Enhancer, Identity, Masker, Memory, SwapOptions, Swapper, Target
 from shared.vision.tracking.tracks import Place
 
 
 @dataclass
 class Faces:
-    """Replaces faces in patches of frames, and remembers each track's light."""
+    """Replaces faces in frames, and remembers each track's light."""
 
     event: Tracks
     ctx: Context
     warnings: tuple[str, ...] = ()
     _memories: dict[int, Memory] = field(default_factory=dict)
 
-    def replace(self, parts: Sequence[Patch], pictures: Sequence[Image]) -> None:
-        """In the picture of each part, in place; in the order of time. Raises UnusableOptionError."""
-        targets = [[self._target(patch, place) for place in patch.places] for patch in parts]
+    def replace(self, frames: Sequence[Canvas], places: Sequence[Sequence[Place]]) -> None:
+        """Those of each frame, in place; frames in the order of time. Raises UnusableOptionError."""
+        targets = [list(map(self._target, own)) for own in places]
         try:
-            self._swapper.swap_many(pictures, targets, self._options, self._maskers)
+            self._swapper.swap_many(frames, targets, self._options, self._maskers)
         except InvalidOptionError as error:  # in its range, and still nothing that this model can do
             raise UnusableOptionError(error.detail, context=error.context) from error
         if self._enhancer is not None:
             blend = self.event.request.options.enhance_blend
-            for patch, picture in zip(parts, pictures, strict=True):
-                for strength in sorted({place.strength for place in patch.places}):
-                    meshes = [patch.local(place.mesh) for place in patch.places if place.strength == strength]
-                    self._enhancer.enhance(picture, meshes, blend * strength)
+            for frame, own in zip(frames, places, strict=True):
+                for strength in sorted({place.strength for place in own}):
+                    meshes = [place.mesh for place in own if place.strength == strength]
+                    self._enhancer.enhance(frame, meshes, blend * strength)
 
-    def reach(self, place: Place) -> Floats:
-        """[4]: what of the frame a face's replacement reads or changes."""
-        box = self._swapper.reach(place.mesh, place.points)
-        if self._enhancer is None:
-            return box
-        more = self._enhancer.reach(place.mesh)
-        return np.concatenate([np.minimum(box[:2], more[:2]), np.maximum(box[2:], more[2:])])
-
-    def _target(self, patch: Patch, place: Place) -> Target:
+    def _target(self, place: Place) -> Target:
         return Target(
-            mesh=patch.local(place.mesh),
+            mesh=place.mesh,
             identity=self._identity(place.source),
-            points=None if place.points is None else patch.local(place.points),
+            points=place.points,
             strength=place.strength,
             memory=self._memories.setdefault(place.track, Memory()),
         )

@@ -12,13 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from functions.swap.faces import Faces
-from functions.swap.patches import Patch, patches
 from functions.swap.reading import Reader
 from shared.context import Context
 from shared.events.payloads import Clip, Tracks
 from shared.jobs.film import open_plan
 from shared.video.facts import Facts
-from shared.vision.protocols import Image
 from shared.vision.tracking import record
 from shared.vision.tracking.tracks import Tracks as Found
 
@@ -111,16 +109,10 @@ class _Making:
 
     def _replace(self, batch: list[Frame]) -> None:
         """The faces in some frames, in place."""
+        from shared.video.canvas import FrameCanvas
         from shared.video.square import Square
 
         square = Square(self._facts)
-        work: list[tuple[Frame, Patch, Image, Image]] = []
-        for frame in batch:
-            for patch in patches(self._found.to_swap(frame.pts), square.size, self._faces.reach):
-                before = square.bgr(frame, patch.box)
-                work.append((frame, patch, before, before.copy()))
-        if work:
-            _, parts, _, pictures = zip(*work, strict=True)
-            self._faces.replace(parts, pictures)
-        for frame, patch, before, after in work:
-            square.add(frame, patch.box, before, after)
+        shown = [(FrameCanvas(frame, square), self._found.to_swap(frame.pts)) for frame in batch]
+        if shown := [(canvas, places) for canvas, places in shown if places]:
+            self._faces.replace(*zip(*shown, strict=True))

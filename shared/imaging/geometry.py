@@ -55,9 +55,11 @@ def similarity(src: ArrayLike, dst: ArrayLike) -> Doubles:
 
 def invert(matrix: ArrayLike) -> Doubles:
     """The way back of an affine map [2, 3]. Raises numpy.linalg.LinAlgError where there is none."""
-    forward = np.asarray(matrix, np.float64)
-    linear = np.linalg.inv(forward[:, :2])
-    return np.column_stack([linear, -linear @ forward[:, 2]])
+    (a, b, x), (c, d, y) = np.asarray(matrix, np.float64).tolist()
+    if not (size := a * d - b * c):
+        raise np.linalg.LinAlgError("The map has no way back.")
+    a, b, c, d = d / size, -b / size, -c / size, a / size
+    return np.array([[a, b, -a * x - b * y], [c, d, -c * x - d * y]])
 
 
 def outline(width: int, height: int, way: Doubles, pad: float = 0) -> Doubles:

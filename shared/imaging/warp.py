@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shared.imaging.geometry import Doubles, outline, region
 
-A = TypeVar("A", NDArray[np.uint8], NDArray[np.float32])
+A = TypeVar("A", bound=NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.float32])
 
 _SHARP = 1.1
 """Image pixels per output pixel up to which four neighbours miss nothing visible."""
@@ -27,8 +27,8 @@ _TILE = 256
 memory is asked of the system."""
 
 
-def warp(image: NDArray[np.uint8], back: Doubles, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """uint8 [h, w, 3] seen through `back`, `size` (width, height) pixels of it; the image's edge repeats beyond it.
+def warp(image: A, back: Doubles, size: tuple[int, int]) -> A:
+    """[h, w] or [h, w, 3] seen through `back`, `size` (width, height) pixels of it; the image's edge repeats beyond it.
 
     Where it shrinks, an output pixel is the mean of m x m samples of its own, turned square, no further apart than
     the image's pixels; shrunk more than 4-fold, the image is averaged over squares of whole pixels before.
@@ -37,7 +37,7 @@ def warp(image: NDArray[np.uint8], back: Doubles, size: tuple[int, int]) -> NDAr
         return bilinear(image, back, size)
     small, into = shrink(*_seen(image, back, size))
     width, height = size
-    result = np.empty((height, width, image.shape[2]), np.uint8)
+    result = cast(A, np.empty((height, width, *image.shape[2:]), image.dtype))
     for y, rows in pieces(0, height, tile(into), height):
         for x, columns in pieces(0, width, tile(into), width):
             piece = sample(small, moved(into, x, y), (columns, rows))
@@ -64,16 +64,26 @@ def shrink(image: A, back: Doubles, *, border: int = cv2.BORDER_REPLICATE) -> tu
     return _mean(cast(A, whole), (-(-width // n), -(-height // n))), _within(back, (n - 1) / 2) / n
 
 
-def sample(image: A, back: Doubles, size: tuple[int, int]) -> A:
+def sample(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
     """The second half: m x m bilinear samples an output pixel, averaged."""
     m = density(back)
     if m == 1:
-        return bilinear(image, back, size)
+        return bilinear(image, back, size, border=border)
     dense = np.column_stack([back[:, :2] / m, back[:, 2] - back[:, :2].sum(axis=1) * (m - 1) / (2 * m)])
-    samples = bilinear(image, dense, (m * size[0], m * size[1]))
+    samples = bilinear(image, dense, (m * size[0], m * size[1]), border=border)
     if m == 2 and samples.dtype == np.uint8:  # OpenCV's own mean of four bytes rounds halves up: an eighth too bright
         return cast(A, cv2.convertScaleAbs(_mean(samples.astype(np.float32), size)))
     return _mean(samples, size)
+
+
+def framed(image: A, back: Doubles) -> tuple[A, Doubles]:
+    """An image with its edge repeated as far as `sample` looks for an output pixel that shows it, and the map into it.
+
+    With it what lies further out can be constant: OpenCV repeats an edge many times slower than it samples.
+    """
+    room = 2 + math.ceil(_step(back))
+    wide = cv2.copyMakeBorder(image, room, room, room, room, cv2.BORDER_REPLICATE)
+    return cast(A, wide), _within(back, -room)
 
 
 def bilinear(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
@@ -84,7 +94,9 @@ def bilinear(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv
 
 def moved(back: Doubles, x: int, y: int) -> Doubles:
     """The map of that part of the output which starts at pixel x, y."""
-    return np.column_stack([back[:, :2], back[:, 2] + back[:, :2] @ (x, y)])
+    result = back.copy()
+    result[:, 2] += back[:, 0] * x + back[:, 1] * y
+    return result
 
 
 def tile(back: Doubles) -> int:
@@ -107,7 +119,9 @@ def _step(back: Doubles) -> float:
 
 def _within(back: Doubles, origin: float | tuple[int, int]) -> Doubles:
     """The map into the part of the image that starts at `origin`."""
-    return np.column_stack([back[:, :2], back[:, 2] - origin])
+    result = back.copy()
+    result[:, 2] -= origin
+    return result
 
 
 def _mean(image: A, size: tuple[int, int]) -> A:
@@ -119,4 +133,4 @@ def _seen(image: A, back: Doubles, size: tuple[int, int]) -> tuple[A, Doubles]:
     x0, y0, x1, y1 = region(outline(*size, back, 1), image.shape, 2 * _step(back))
     if x1 <= x0 or y1 <= y0:
         return image, back
-    return image[y0:y1, x0:x1], _within(back, (x0, y0))
+    return cast(A, image[y0:y1, x0:x1]), _within(back, (x0, y0))

@@ -57,7 +57,7 @@ def to_bgr(facts: Facts) -> Doubles:
     """[3, planes + 1]: blue, green and red (0..1) from the planes' samples and 1; float64."""
     forward = from_bgr(facts)
     inverse = np.ones((3, 1)) / forward.sum() if len(forward) == 1 else np.linalg.inv(forward)
-    return np.column_stack([inverse, -inverse @ np.array(_zeros(facts)[: len(forward)])])
+    return np.column_stack([inverse, -inverse @ zeros(facts)])
 
 
 def legal(facts: Facts, plane: int) -> tuple[int, int]:
@@ -78,10 +78,11 @@ def _steps(facts: Facts) -> tuple[float, float]:
     return 219.0 * unit, 224.0 * unit
 
 
-def _zeros(facts: Facts) -> tuple[int, int, int]:
-    """Samples that stand for black and for no colour."""
+def zeros(facts: Facts) -> Doubles:
+    """[planes]: samples that stand for black and for no colour; float64."""
     form = layout(facts.pixel_format)
     if form.kind == "gbr":
-        return 0, 0, 0
+        return np.zeros(3)
     middle = 1 << (form.depth - 1)
-    return (0 if facts.colour.full_range else 16 << (form.depth - 8)), middle, middle
+    black = 0 if facts.colour.full_range else 16 << (form.depth - 8)
+    return np.array([black] if form.kind == "gray" else [black, middle, middle], np.float64)

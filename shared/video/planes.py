@@ -19,7 +19,7 @@ from shared.video import tone
 from shared.video.facts import Facts
 from shared.video.formats import Layout, layout
 from shared.video.frame import Frame, Samples
-from shared.video.matrices import from_bgr, legal, to_bgr
+from shared.video.matrices import from_bgr, legal, to_bgr, zeros
 from shared.video.turning import Box, aligned, back, coded, upright
 
 Picture = NDArray[np.uint8]
@@ -36,7 +36,7 @@ def bgr(frame: Frame, box: Box, facts: Facts) -> Picture:
     inner = coded(box, facts)
     outer = aligned(inner, facts)
     parts = _cut(frame.planes, outer, layout(facts.pixel_format))
-    picture = _coloured(parts, (outer[2] - outer[0], outer[3] - outer[1]), facts)
+    picture = coloured(parts, (outer[2] - outer[0], outer[3] - outer[1]), facts)
     x, y = inner[0] - outer[0], inner[1] - outer[1]
     inside = picture[y : y + inner[3] - inner[1], x : x + inner[2] - inner[0]]
     return np.ascontiguousarray(upright(inside, facts.rotation))
@@ -47,7 +47,15 @@ def small(frame: Frame, longest: int, facts: Facts) -> Picture:
     scale = min(1.0, longest / max(facts.width, facts.height))
     size = max(1, round(facts.width * scale)), max(1, round(facts.height * scale))
     planes = frame.planes[: 1 if layout(facts.pixel_format).kind == "gray" else 3]
-    return upright(_coloured([_shrunk(plane, size) for plane in planes], size, facts), facts.rotation)
+    return upright(coloured([_shrunk(plane, size) for plane in planes], size, facts), facts.rotation)
+
+
+def levels(picture: Picture | Reals, facts: Facts) -> list[Reals]:
+    """What blue, green and red [h, w, 3], 0..255, are in each plane's own samples, all [h, w]; not for HDR."""
+    way = np.column_stack([from_bgr(facts) / 255, zeros(facts)])
+    signal = cv2.transform(picture.astype(np.float32, copy=False), way)
+    parts = cv2.split(signal)
+    return [np.clip(part, *legal(facts, index)) for index, part in enumerate(parts)]
 
 
 def add(frame: Frame, box: Box, before: Picture, after: Picture, facts: Facts) -> None:
@@ -136,7 +144,7 @@ def _resized(plane: Samples, size: tuple[int, int], way: int) -> Samples:
     return plane if plane.shape == size[::-1] else cast("Samples", cv2.resize(plane, size, interpolation=way))
 
 
-def _coloured(parts: list[Samples], size: tuple[int, int], facts: Facts) -> Picture:
+def coloured(parts: list[Samples], size: tuple[int, int], facts: Facts) -> Picture:
     """Blue, green and red [h, w, 3] of planes, the colours of which may be smaller than `size`."""
     stacked = cast("Samples", cv2.merge([_resized(part, size, cv2.INTER_LINEAR) for part in parts]))
     transfer = facts.colour.transfer

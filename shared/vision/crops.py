@@ -11,9 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from shared.imaging.geometry import invert, outline, similarity
-from shared.imaging.warp import warp
-from shared.vision.protocols import Floats, Image
+from shared.imaging.geometry import invert, similarity
+from shared.vision.protocols import Canvas, Floats, Image
 from shared.vision.templates import template as points_of
 
 
@@ -24,7 +23,7 @@ class Crop(NamedTuple):
     """[2, 3], pixels of the frame to pixels of the crop, whole numbers at pixel centres."""
 
 
-def align(frame: Image, points: Floats, template: str, size: int, *, native: int = 0, exact: bool = False) -> Crop:
+def align(frame: Canvas, points: Floats, template: str, size: int, *, native: int = 0, exact: bool = False) -> Crop:
     """The face whose refined five points [5, 2] are given, upright at the template's place, `size` pixels a side.
 
     native: the side the network works at, where the crop is larger (pixel boost); 0 means `size`. See `alignment`.
@@ -34,17 +33,9 @@ def align(frame: Image, points: Floats, template: str, size: int, *, native: int
     """
     matrix = alignment(points, template, size, native=native)
     if exact:
-        pixels = cv2.warpAffine(frame, matrix, (size, size))
+        pixels = cv2.warpAffine(frame.part((0, 0, *frame.size)), matrix, (size, size))
         return Crop(np.asarray(pixels, np.uint8), matrix)
-    return Crop(warp(frame, invert(matrix), (size, size)), matrix)
-
-
-def reach(points: Floats, template: str, size: int) -> Floats:
-    """[4]: x0, y0, x1, y1 of the part of a frame that `align` looks at, and that its crop is pasted into."""
-    back = invert(alignment(points, template, size))
-    corners = outline(size, size, back, 1)
-    room = 2 + 2 * float(np.hypot(back[0, 0], back[1, 0]))
-    return np.concatenate([corners.min(0) - room, corners.max(0) + room]).astype(np.float32)
+    return Crop(frame.cut(invert(matrix), (size, size)), matrix)
 
 
 def alignment(points: Floats, template: str, size: int, *, native: int = 0) -> NDArray[np.float64]:

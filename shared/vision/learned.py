@@ -17,18 +17,28 @@ import numpy as np
 
 from shared.errors import InvalidOptionError, ModelInvalidError
 from shared.imaging.boost import join, split
+from shared.imaging.canvas import Still
 from shared.imaging.colour_match import match_colour
 from shared.imaging.geometry import invert, region
 from shared.imaging.masks import box_mask
 from shared.imaging.masks import join as least
-from shared.imaging.paste import paste
 from shared.imaging.paste_exact import paste_exact
 from shared.vision.canonical import canonical
-from shared.vision.crops import Crop, align, reach
-from shared.vision.geometry import alignment, five_points
+from shared.vision.crops import Crop, align
+from shared.vision.geometry import alignment
 from shared.vision.parameters import Parameters
 from shared.vision.pixels import Pixels
-from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
+from shared.vision.protocols import (
+    Canvas,
+    Doubles,
+    Floats,
+    Image,
+    Masker,
+    ModelAssets,
+    SourceFace,
+    SwapOptions,
+    Target,
+)
 from shared.vision.runtime import Runtime
 
 _SMALLEST = 8
@@ -97,19 +107,16 @@ class LearnedSwapper(ABC):
         A face outside the frame, or a sliver of one, changes nothing. Raises InvalidOptionError for a boost that is no
         multiple of the model's size, GpuMemoryError.
         """
-        self.swap_many([frame], [targets], options, maskers)
-
-    def reach(self, mesh: Floats, points: Floats | None) -> Floats:
-        return reach(five_points(mesh) if points is None else points, self._template, self.size)
+        self.swap_many([Still(frame)], [targets], options, maskers)
 
     def swap_many(
         self,
-        frames: Sequence[Image],
+        frames: Sequence[Canvas],
         targets: Sequence[Sequence[Target]],
         options: SwapOptions,
         maskers: Sequence[Masker] = (),
     ) -> None:
-        """`swap` for several pictures, the faces of all of them in one batch."""
+        """`swap` for several canvases, the faces of all of them in one batch."""
         cut = [self._cut(frame, faces, options) for frame, faces in zip(frames, targets, strict=True)]
         faces = [face for found in cut for face in found]
         if not faces:
@@ -120,16 +127,16 @@ class LearnedSwapper(ABC):
         for index, (frame, face) in enumerate(zip(owners, faces, strict=True)):
             crop, picture, strength = face.crop, swapped.pictures[index], face.target.strength
             if masks is None:
-                paste_exact(frame, picture, crop.matrix, strength)
+                _lay_exact(frame, picture, crop.matrix, strength)
                 continue
             matched = match_colour(picture, crop.pixels, masks[index]) if options.colour_match else picture
-            paste(frame, matched, masks[index] * np.float32(strength), crop.matrix)
+            frame.lay(matched, masks[index] * np.float32(strength), crop.matrix)
 
     def swapped(self, frame: Image, targets: Sequence[Target], options: SwapOptions) -> Swapped:
         """The new faces before they are pasted, of those targets that lie in the frame."""
-        return self._swapped(self._cut(frame, targets, options), options)
+        return self._swapped(self._cut(Still(frame), targets, options), options)
 
-    def _cut(self, frame: Image, targets: Sequence[Target], options: SwapOptions) -> list[_Cut]:
+    def _cut(self, frame: Canvas, targets: Sequence[Target], options: SwapOptions) -> list[_Cut]:
         """The faces that are to be seen and lie in the frame."""
         side = self.size * self._factor(options.boost)
         faces: list[_Cut] = []
@@ -139,7 +146,7 @@ class LearnedSwapper(ABC):
             if not usable or target.strength <= 0:
                 continue
             crop = align(frame, points, self._template, side, native=self.size, exact=self._exact)
-            if _shows(crop, frame):
+            if _shows(crop, frame.size):
                 faces.append(_Cut(crop, target))
         return faces
 
@@ -177,12 +184,20 @@ def _together(parts: Sequence[Image]) -> Image:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _shows(crop: Crop, frame: Image) -> bool:
+def _lay_exact(frame: Canvas, picture: Image, matrix: Doubles, share: float) -> None:
+    """Positions count from the frame's corner there, so the whole of it is looked at."""
+    box = (0, 0, *frame.size)
+    before = frame.part(box)
+    paste_exact(after := before.copy(), picture, matrix, share)
+    frame.change(box, before, after)
+
+
+def _shows(crop: Crop, size: tuple[int, int]) -> bool:
     """Whether enough of the crop lies in the frame to be worth a run."""
     side = len(crop.pixels) - 1
     way = invert(crop.matrix)
     corners = np.array([[0, 0], [side, 0], [side, side], [0, side]], np.float64) @ way[:, :2].T + way[:, 2]
-    x0, y0, x1, y1 = region(corners, frame.shape, 0)
+    x0, y0, x1, y1 = region(corners, size[::-1], 0)
     return min(x1 - x0, y1 - y0) >= _SMALLEST
 
 

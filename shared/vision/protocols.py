@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 
 Image: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float32]
+Doubles: TypeAlias = NDArray[np.float64]
 Parameter: TypeAlias = str | int | float | bool
+Box: TypeAlias = tuple[int, int, int, int]
+"""x0, y0, x1, y1 in whole pixels, inside the picture; x1 and y1 exclusive."""
 
 
 class Adapter(Protocol):
@@ -80,6 +83,37 @@ class SparseLandmarks:
     """[68, 2] in pixels of the picture."""
     score: float
     """0..1, how sure the network is of them."""
+
+
+class Canvas(Protocol):
+    """What faces are cut out of and laid over: a picture, or a frame of a video that never becomes one."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels; upright, and pixels are square."""
+        ...
+
+    def cut(self, back: Doubles, size: tuple[int, int]) -> Image:
+        """What is seen through `back` [2, 3], from pixels of the result into the canvas (shared.imaging.warp.warp).
+
+        size: width and height of the result. Averaged where it shrinks; beyond the canvas its edge repeats.
+        """
+        ...
+
+    def lay(self, crop: Image | Floats, mask: Floats, matrix: Doubles) -> None:
+        """Lay a crop [side, side, 3], levels 0..255, over the canvas where mask [side, side] 0..1 says.
+
+        matrix: [2, 3], canvas to crop. What the mask leaves at 0 stays bit for bit.
+        """
+        ...
+
+    def part(self, box: Box) -> Image:
+        """The pixels of a box at full resolution; not to be written to."""
+        ...
+
+    def change(self, box: Box, before: Image, after: Image) -> None:
+        """Bring what was changed of a part, which was `before`, back into the canvas."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -235,28 +269,22 @@ class Swapper(Adapter, Protocol):
         """
         ...
 
-    def reach(self, mesh: Floats, points: Floats | None) -> Floats:
-        """[4]: x0, y0, x1, y1, outside of which a swap of this face reads and changes no pixel of a frame."""
-        ...
-
     def swap_many(
         self,
-        frames: Sequence[Image],
+        frames: Sequence[Canvas],
         targets: Sequence[Sequence[Target]],
         options: SwapOptions,
         maskers: Sequence[Masker] = (),
     ) -> None:
-        """`swap` for several pictures, frames of a video or parts of them, in the order of time; one batch where the
-        family can. `targets`: those of each picture, in its pixels."""
+        """`swap` for several canvases, frames of a video in the order of time; one batch where the family can.
+
+        `targets`: those of each canvas, in its pixels.
+        """
         ...
 
 
 class Enhancer(Adapter, Protocol):
-    def reach(self, mesh: Floats) -> Floats:
-        """As `Swapper.reach`."""
-        ...
-
-    def enhance(self, frame: Image, meshes: Sequence[Floats], blend: float) -> None:
+    def enhance(self, frame: Canvas, meshes: Sequence[Floats], blend: float) -> None:
         """Restore the faces in place; `blend` 0..1 is the share of the restored face."""
         ...
 

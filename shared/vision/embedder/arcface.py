@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shared.imaging.canvas import Still
 from shared.vision.crops import align
 from shared.vision.parameters import Parameters
 from shared.vision.pixels import Pixels
@@ -41,7 +42,7 @@ class ArcFace:
         """
         if not points:
             return np.empty((0, _WIDTH), np.float32)
-        return self._embed(np.stack([align(image, five, self._template, self._size).pixels for five in points]))
+        return self._embed(np.stack([align(Still(image), five, self._template, self._size).pixels for five in points]))
 
     def _embed(self, crops: Image) -> Floats:
         return self._model.run({self._input: self._pixels.planes(crops)})[0]

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from shared.imaging.masks import box_mask
-from shared.imaging.paste import paste
-from shared.vision.crops import align, reach
+from shared.vision.crops import align
 from shared.vision.geometry import five_points
-from shared.vision.protocols import Floats, Image, ModelAssets
+from shared.vision.protocols import Canvas, Floats, Image, ModelAssets
 from shared.vision.runtime import Runtime
 
 _FEATHER = 0.3
@@ -35,10 +34,7 @@ class Restorer:
     def warm(self) -> None:
         self._restored(np.zeros((1, self._size, self._size, 3), np.uint8))
 
-    def reach(self, mesh: Floats) -> Floats:
-        return reach(five_points(mesh), self._template, self._size)
-
-    def enhance(self, frame: Image, meshes: Sequence[Floats], blend: float) -> None:
+    def enhance(self, frame: Canvas, meshes: Sequence[Floats], blend: float) -> None:
         """Restore the faces in place, all of them as they were before; blend 0 changes nothing.
 
         `blend` 0..1 is the share of the restored face. No pixel outside of a face's crop changes.
@@ -49,7 +45,7 @@ class Restorer:
         mask = box_mask(self._size, _FEATHER) * np.float32(blend)
         restored = self._restored(np.stack([crop.pixels for crop in crops]))
         for crop, new in zip(crops, restored, strict=True):
-            paste(frame, new, mask, crop.matrix)
+            frame.lay(new, mask, crop.matrix)
 
     def _restored(self, crops: Image) -> Image:
         """uint8 [n, size, size, 3] BGR -> the same, rounded."""

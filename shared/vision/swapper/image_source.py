@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shared.imaging.canvas import Still
 from shared.vision.crops import align
 from shared.vision.geometry import alignment, pose_of
 from shared.vision.learned import LearnedSwapper, SourceRow
@@ -30,5 +31,5 @@ class ImageSourceSwapper(LearnedSwapper):
     def prepare(self, sources: Sequence[SourceFace]) -> SourceRow:
         """Of several pictures the most frontal: pictures cannot be averaged."""
         best = min(sources, key=lambda source: abs(pose_of(source.mesh).yaw))
-        crop = align(best.image, alignment(best), self._source_template, self._source_size)
+        crop = align(Still(best.image), alignment(best), self._source_template, self._source_size)
         return SourceRow(UNIT.planes(crop.pixels[None])[0])

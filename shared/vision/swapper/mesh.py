@@ -15,11 +15,12 @@ import numpy as np
 
 from shared.vision.canonical import canonical
 from shared.vision.geometry import pose_of
-from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
+from shared.vision.protocols import Canvas, Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
 from shared.vision.runtime import Runtime
 from shared.vision.swapper.analysis import analyse
 from shared.vision.swapper.filters import blur, enlarge, reduce, sample
 from shared.vision.swapper.fitness import examine
+from shared.vision.swapper.patches import patches
 from shared.vision.swapper.raster import draw
 from shared.vision.swapper.region import Box, crop_face
 from shared.vision.swapper.relight import Paint, Surface, relight
@@ -80,19 +81,23 @@ class MeshSwapper:
         for target in targets:
             _swap_one(frame, target, options)
 
-    def reach(self, mesh: Floats, points: Floats | None) -> Floats:  # noqa: ARG002 - it needs no finer points
-        low, high = mesh[:, :2].min(0), mesh[:, :2].max(0)
-        return np.concatenate([low - _ROOM, high + _ROOM]).astype(np.float32)
-
     def swap_many(
         self,
-        frames: Sequence[Image],
+        frames: Sequence[Canvas],
         targets: Sequence[Sequence[Target]],
         options: SwapOptions,
         maskers: Sequence[Masker] = (),
     ) -> None:
         for frame, faces in zip(frames, targets, strict=True):
-            self.swap(frame, faces, options, maskers)
+            for patch in patches(faces, frame.size, _reach):
+                before = frame.part(patch.box)
+                self.swap(after := before.copy(), patch.local, options, maskers)
+                frame.change(patch.box, before, after)
+
+
+def _reach(target: Target) -> Floats:
+    low, high = target.mesh[:, :2].min(0), target.mesh[:, :2].max(0)
+    return np.concatenate([low - _ROOM, high + _ROOM]).astype(np.float32)
 
 
 def _swap_one(frame: Image, target: Target, options: SwapOptions) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shared.imaging.boost import join, split
+from shared.imaging.canvas import Still
 from shared.imaging.geometry import invert
 from shared.vision.crops import align, alignment
 from shared.vision.templates import TEMPLATES
@@ -61,9 +62,9 @@ def test_the_middle_of_the_phases_is_the_native_pixel(k: int) -> None:
 def test_the_tiles_show_the_face_where_the_native_crop_does(k: int) -> None:
     """Without the term their mean is (k - 1) / 2 boosted pixels off: on this picture several levels."""
     frame = smooth_picture(600, 800)
-    native = align(frame, POINTS, "arcface_128", 128).pixels.astype(np.float64)
-    boosted = align(frame, POINTS, "arcface_128", 128 * k, native=128).pixels
-    unshifted = align(frame, POINTS, "arcface_128", 128 * k).pixels
+    native = align(Still(frame), POINTS, "arcface_128", 128).pixels.astype(np.float64)
+    boosted = align(Still(frame), POINTS, "arcface_128", 128 * k, native=128).pixels
+    unshifted = align(Still(frame), POINTS, "arcface_128", 128 * k).pixels
     error, without = (
         np.abs(split(crop, k).astype(np.float64).mean(axis=0) - native).mean() for crop in (boosted, unshifted)
     )

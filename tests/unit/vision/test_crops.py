@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from shared.errors import ModelInvalidError
+from shared.imaging.canvas import Still
 from shared.imaging.geometry import invert
 from shared.vision.crops import align, alignment
 from shared.vision.templates import TEMPLATES, template
@@ -43,7 +44,7 @@ def supersampled(frame: np.ndarray, matrix: np.ndarray, size: int, density: int 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 @pytest.mark.parametrize("size", [112, 256, 512])
 def test_the_points_land_on_the_template(name: str, size: int) -> None:
-    matrix = align(noise(400, 500), points(137.5, 260, 190, 40, name), name, size).matrix
+    matrix = align(Still(noise(400, 500)), points(137.5, 260, 190, 40, name), name, size).matrix
     at = points(137.5, 260, 190, 40, name) @ matrix[:, :2].T + matrix[:, 2]
     assert np.allclose(at, TEMPLATES[name] * size, atol=1e-3)
     assert matrix.dtype == np.float64
@@ -77,7 +78,7 @@ def test_exact_is_insightfaces_own_crop(size: float, degrees: float) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # its call of scikit-image
         theirs, matrix = norm_crop2(frame, at, 128)
-    ours = align(frame, at, "arcface_128", 128, exact=True)
+    ours = align(Still(frame), at, "arcface_128", 128, exact=True)
     assert np.allclose(ours.matrix, matrix, atol=1e-3)
     assert np.abs(ours.pixels.astype(int) - theirs).max() <= 1
 
@@ -88,9 +89,9 @@ def test_a_checkerboard_four_times_larger_does_not_alias(size: float, degrees: f
     """Bilinear sampling makes waves of black and white of it; seen from far it is grey."""
     frame = checkerboard(1200, 1200)
     at = points(size, 600.2, 600.7, degrees)
-    crop = align(frame, at, "arcface_128", 128)
+    crop = align(Still(frame), at, "arcface_128", 128)
     want = supersampled(frame, crop.matrix, 128)
-    naive = align(frame, at, "arcface_128", 128, exact=True).pixels
+    naive = align(Still(frame), at, "arcface_128", 128, exact=True).pixels
     assert np.abs(crop.pixels - want).max() < 12
     assert np.abs(naive - want).max() > 25
 
@@ -98,16 +99,16 @@ def test_a_checkerboard_four_times_larger_does_not_alias(size: float, degrees: f
 @pytest.mark.parametrize("size", [141, 180, 250, 380, 640, 1500])
 def test_shrunk_crops_are_the_mean_of_what_they_cover(size: float) -> None:
     frame = cv2.resize(noise(200, 300), (1800, 1200), interpolation=cv2.INTER_LINEAR)
-    crop = align(frame, points(size, 900.4, 600.2, 15), "arcface_128", 128)
+    crop = align(Still(frame), points(size, 900.4, 600.2, 15), "arcface_128", 128)
     want = supersampled(frame, crop.matrix, 128)
-    naive = align(frame, points(size, 900.4, 600.2, 15), "arcface_128", 128, exact=True).pixels
+    naive = align(Still(frame), points(size, 900.4, 600.2, 15), "arcface_128", 128, exact=True).pixels
     assert np.abs(crop.pixels - want).mean() < 0.25 * np.abs(naive - want).mean() + 0.5
     assert abs(float((crop.pixels - want).mean())) < (0.05 if size <= 512 else 0.2)
 
 
 def test_small_faces_are_enlarged_by_plain_interpolation() -> None:
     frame = noise(300, 300)
-    crop = align(frame, points(100, 150, 150, 5), "arcface_128", 128)
+    crop = align(Still(frame), points(100, 150, 150, 5), "arcface_128", 128)
     want = cv2.warpAffine(frame, crop.matrix, (128, 128), borderMode=cv2.BORDER_REPLICATE)
     assert np.abs(crop.pixels.astype(int) - want).max() <= 1
 
@@ -118,7 +119,7 @@ def test_beyond_the_frame_its_edge_repeats(x: float, y: float, size: float) -> N
     frame = cv2.resize(noise(40, 50), (500, 400), interpolation=cv2.INTER_CUBIC)
     wide = cv2.copyMakeBorder(frame, 1000, 1000, 1000, 1000, cv2.BORDER_REPLICATE)
     at = points(size, x, y, 10)
-    cut, whole = align(frame, at, "ffhq_512", 256), align(wide, at + np.float32(1000), "ffhq_512", 256)
+    cut, whole = align(Still(frame), at, "ffhq_512", 256), align(Still(wide), at + np.float32(1000), "ffhq_512", 256)
     assert np.abs(cut.pixels.astype(int) - whole.pixels).mean() < 1
 
 
@@ -127,21 +128,24 @@ def test_the_cost_does_not_follow_the_frame() -> None:
     large = noise(2160, 3840)
     at = points(600, 1920, 1080, 8)
     small = large[580:1580, 1420:2420]
-    ours = align(large, at, "arcface_128", 128).pixels
-    assert np.abs(ours.astype(int) - align(small, at - np.float32([1420, 580]), "arcface_128", 128).pixels).max() <= 2
+    ours = align(Still(large), at, "arcface_128", 128).pixels
+    assert (
+        np.abs(ours.astype(int) - align(Still(small), at - np.float32([1420, 580]), "arcface_128", 128).pixels).max()
+        <= 2
+    )
 
 
 def test_a_frame_is_not_written_and_may_be_read_only() -> None:
     frame = noise(200, 200)
     frame.setflags(write=False)
-    crop = align(frame, points(80, 100, 100), "arcface_128", 128)
+    crop = align(Still(frame), points(80, 100, 100), "arcface_128", 128)
     assert crop.pixels.flags.writeable
     assert crop.pixels.flags.c_contiguous
 
 
 def test_points_on_one_spot_are_told() -> None:
     with pytest.raises(np.linalg.LinAlgError):
-        align(noise(50, 50), np.ones((5, 2), np.float32), "arcface_128", 128)
+        align(Still(noise(50, 50)), np.ones((5, 2), np.float32), "arcface_128", 128)
 
 
 def test_boost_moves_the_template_by_the_half_pixel_term() -> None:

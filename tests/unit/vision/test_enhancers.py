@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
+from shared.imaging.canvas import Still
 from shared.vision.canonical import canonical
 from shared.vision.enhancer.restorer import Restorer
 from shared.vision.geometry import five_points
@@ -58,13 +59,13 @@ def outside(frame: Image, mesh: Floats, family: str) -> np.ndarray[Any, np.dtype
 def test_levels_go_in_as_minus_one_to_one_and_come_back_clipped_and_rounded(make: Make) -> None:
     """BGR (10, 128, 250) is RGB (0.9608, 0.0039, -0.9216); * 1.5 + (0, 0.1, 0.2) is (1.4412, 0.1059, -1.1824)."""
     frame = np.full((300, 400, 3), (10, 128, 250), np.uint8)
-    make("gfpgan", gain=1.5, shift=(0.0, 0.1, 0.2)).enhance(frame, [face(200, 150)], 1.0)
+    make("gfpgan", gain=1.5, shift=(0.0, 0.1, 0.2)).enhance(Still(frame), [face(200, 150)], 1.0)
     assert frame[150, 200].tolist() == [0, 141, 255]  # (0.1059 + 1) * 127.5 = 141.0
 
 
 def test_blend_is_the_share_of_the_restored_face(make: Make) -> None:
     frame = np.full((300, 400, 3), 100, np.uint8)
-    make("gfpgan", shift=(0.4, 0.4, 0.4)).enhance(frame, [face(200, 150)], 0.8)
+    make("gfpgan", shift=(0.4, 0.4, 0.4)).enhance(Still(frame), [face(200, 150)], 0.8)
     assert frame[150, 200].tolist() == [141] * 3  # 100 + 0.8 * 0.4 * 127.5 = 140.8
 
 
@@ -72,8 +73,8 @@ def test_blend_is_the_share_of_the_restored_face(make: Make) -> None:
 def test_blend_zero_and_no_faces_change_nothing(make: Make, family: str) -> None:
     frame, restorer = noise(), make(family, gain=-1.0)
     before = frame.copy()
-    restorer.enhance(frame, [face(200, 150)], 0.0)
-    restorer.enhance(frame, [], 1.0)
+    restorer.enhance(Still(frame), [face(200, 150)], 0.0)
+    restorer.enhance(Still(frame), [], 1.0)
     assert np.array_equal(frame, before)
 
 
@@ -82,7 +83,7 @@ def test_blend_zero_and_no_faces_change_nothing(make: Make, family: str) -> None
 def test_no_pixel_outside_the_face_s_crop_changes(make: Make, family: str, turn: float) -> None:
     frame, mesh = noise(), face(200, 150, 40, turn)
     before = frame.copy()
-    make(family, gain=-1.0, shift=(0.2, 0.2, 0.2)).enhance(frame, [mesh], 1.0)
+    make(family, gain=-1.0, shift=(0.2, 0.2, 0.2)).enhance(Still(frame), [mesh], 1.0)
     changed = (frame != before).any(axis=2)
     assert changed.sum() > 40 * 40
     assert not (changed & outside(frame, mesh, family)).any()
@@ -96,7 +97,7 @@ def test_each_family_sees_the_face_at_its_own_template(make: Make, family: str, 
     size, name = int(parameters["size"]), str(parameters["template"])
     x, y = (round(float(value) * size) for value in template(name)[0])
     frame, mesh = np.full((400, 500, 3), 60, np.uint8), face(250, 200, 60, turn)
-    make(family, spot=(x, y)).enhance(frame, [mesh], 1.0)
+    make(family, spot=(x, y)).enhance(Still(frame), [mesh], 1.0)
     rows, columns = np.nonzero(frame[:, :, 0] > 62)
     found = np.array([columns.mean(), rows.mean()])
     # the five points of a mean face fit each template to within a tenth of the eye distance
@@ -109,9 +110,9 @@ def test_all_faces_at_once_are_the_faces_one_by_one(make: Make, family: str, bat
     meshes = [face(90, 100, 30), face(210, 180, 25, 20), face(330, 90, 35, -10)]
     restorer = make(family, gain=0.7, shift=(0.1, -0.1, 0.0), batch=batch)
     together, alone = noise(), noise()
-    restorer.enhance(together, meshes, 0.8)
+    restorer.enhance(Still(together), meshes, 0.8)
     for mesh in meshes:
-        restorer.enhance(alone, [mesh], 0.8)
+        restorer.enhance(Still(alone), [mesh], 0.8)
     assert np.array_equal(together, alone)
 
 
@@ -120,11 +121,11 @@ def test_codeformer_s_weight_is_a_double_and_stands_in_the_table(tmp_path: Path,
     parameters = {**enhancers.FAMILIES["codeformer"], "weight": 0.25}
     assets = ModelAssets("codeformer", enhancers.build(tmp_path, parameters), parameters)
     frame = np.full((300, 400, 3), 153, np.uint8)
-    Restorer(assets, runtime).enhance(frame, [face(200, 150)], 1.0)
+    Restorer(assets, runtime).enhance(Still(frame), [face(200, 150)], 1.0)
     assert frame[150, 200].tolist() == [134] * 3
     frame[:] = 153
     default = ModelAssets("codeformer", assets.files, enhancers.FAMILIES["codeformer"])
-    Restorer(default, runtime).enhance(frame, [face(200, 150)], 1.0)
+    Restorer(default, runtime).enhance(Still(frame), [face(200, 150)], 1.0)
     assert frame[150, 200].tolist() == [140] * 3  # 0.2 * 0.5 = 0.1
 
 
@@ -132,7 +133,7 @@ def test_a_network_that_changes_nothing_darkens_nothing(make: Make) -> None:
     frame = cv2.GaussianBlur(noise(), (0, 0), 4)
     before = frame.copy()
     for _ in range(3):
-        make("gfpgan").enhance(frame, [face(200, 150)], 1.0)  # type: ignore[arg-type]
+        make("gfpgan").enhance(Still(frame), [face(200, 150)], 1.0)  # type: ignore[arg-type]
     difference = frame.astype(int) - before
     assert abs(difference.mean()) < 0.02
     assert np.abs(difference).max() <= 3
@@ -141,7 +142,7 @@ def test_a_network_that_changes_nothing_darkens_nothing(make: Make) -> None:
 def test_a_face_at_the_picture_s_edge(make: Make) -> None:
     frame = noise()
     before = frame.copy()
-    make("gfpgan", gain=0.5).enhance(frame, [face(3, 150), face(200, 298), face(-500, -500)], 1.0)
+    make("gfpgan", gain=0.5).enhance(Still(frame), [face(3, 150), face(200, 298), face(-500, -500)], 1.0)
     assert (frame[100:200, :20] != before[100:200, :20]).any()
     assert (frame[290:, 180:220] != before[290:, 180:220]).any()
     assert np.array_equal(frame[:60, 150:], before[:60, 150:])

@@ -8,13 +8,12 @@ import cv2
 import numpy as np
 import pytest
 
-from functions.swap.patches import patches
+from shared.imaging.canvas import Still
 from shared.imaging.geometry import Doubles
-from shared.vision.protocols import Floats, Image, Memory, SourceFace, SwapOptions, Swapper, Target
+from shared.vision.protocols import Image, Memory, SourceFace, SwapOptions, Target
 from shared.vision.runtime import Runtime
 from shared.vision.swapper.mesh import MeshSwapper
 from shared.vision.swapper.source import MeshIdentity
-from shared.vision.tracking.tracks import Place
 from tests.standins.faces import face, noise, row
 from tests.standins.world import RecordingRuntime, StandIns
 
@@ -34,11 +33,6 @@ def group(portrait: Callable[[str], Portrait]) -> Portrait:
 @pytest.fixture(scope="module")
 def identity(group: Portrait, swapper: MeshSwapper) -> MeshIdentity:
     return swapper.prepare([SourceFace(group.image, group.faces[0].mesh)])
-
-
-def place(mesh: Floats) -> Place:
-    box = np.concatenate([mesh[:, :2].min(0), mesh[:, :2].max(0)])
-    return Place(0, 0, mesh, None, box, 0.9, 1.0)
 
 
 def difference(a: Image, b: Image) -> Doubles:
@@ -76,23 +70,11 @@ def test_learned_swappers_take_the_faces_of_several_frames_in_one_run(count: int
     frames = [noise(seed=k) for k in range(count)]
     targets = [[Target(face(120, 200), row(swapper)), Target(face(280, 200), row(swapper, 1))] for _ in frames]
     alone = [frame.copy() for frame in frames]
-    swapper.swap_many(frames, targets, SwapOptions())
+    swapper.swap_many([Still(frame) for frame in frames], targets, SwapOptions())
     assert len(runtime.sessions["inswapper"].fed) == 1
     for frame, own in zip(alone, targets, strict=True):
         swapper.swap(frame, own, SwapOptions())
     assert all(difference(a, b).max() <= 1 for a, b in zip(frames, alone, strict=True))
-
-
-def in_parts(swapper: Swapper, image: Image, target: Target) -> Image:
-    """As a video's stage does it: only the part around the face is there."""
-    result = image.copy()
-    size = (image.shape[1], image.shape[0])
-    (patch,) = patches([place(target.mesh)], size, lambda one: swapper.reach(one.mesh, one.points))
-    x0, y0, x1, y1 = patch.box
-    part = np.ascontiguousarray(result[y0:y1, x0:x1])
-    swapper.swap_many([part], [[Target(patch.local(target.mesh), target.identity)]], SwapOptions())
-    result[y0:y1, x0:x1] = part
-    return result
 
 
 @pytest.mark.parametrize("index", [1, 4])
@@ -102,24 +84,10 @@ def test_a_part_of_the_frame_is_enough_for_the_embedded_swapper(
     target = Target(group.faces[index].mesh, identity)
     whole = group.image.copy()
     swapper.swap(whole, [target], SwapOptions())
-    part = in_parts(swapper, group.image, target)
+    part = group.image.copy()
+    swapper.swap_many([Still(part)], [[target]], SwapOptions())
     assert difference(part, whole).max() <= 2  # float32 positions are finer near the corner
     assert difference(part, whole).mean() < 1e-3
-
-
-@pytest.mark.parametrize("name", ["inswapper", "hyperswap", "uniface"])
-@pytest.mark.parametrize("size", [60, 190])
-def test_a_part_of_the_frame_is_enough_for_a_learned_swapper(
-    name: str, size: int, standins: StandIns, runtime: Runtime
-) -> None:
-    swapper = standins.swapper(name, runtime)
-    image = np.ascontiguousarray(np.tile(noise(), (3, 3, 1)))
-    target = Target(face(500, 520, size), row(swapper))
-    whole = image.copy()
-    swapper.swap(whole, [target], SwapOptions())
-    part = in_parts(swapper, image, target)
-    assert difference(part, whole).max() <= 3
-    assert difference(part, whole).mean() < 0.02
 
 
 def test_remembered_light_is_steadier_and_still_follows_a_lamp(
@@ -134,7 +102,7 @@ def test_remembered_light_is_steadier_and_still_follows_a_lamp(
     def faces(memory: Memory | None) -> Doubles:
         results = [frame.copy() for frame in frames]
         targets = [[Target(mesh, identity, memory=memory)] for _ in frames]
-        swapper.swap_many(results, targets, SwapOptions())
+        swapper.swap_many([Still(result) for result in results], targets, SwapOptions())
         return np.stack([r[y0:y1, x0:x1] for r in results]).astype(np.float64)
 
     plain, steady = faces(None), faces(Memory())

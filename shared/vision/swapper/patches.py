@@ -1,39 +1,42 @@
-"""The parts of a video's frame in which faces are swapped: as large as the faces need, and apart from one another."""
+"""The parts of a frame in which faces are swapped: as large as the faces need, and apart from one another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shared.video.turning import Box
-from shared.vision.protocols import Floats
-from shared.vision.tracking.tracks import Place
+from shared.vision.protocols import Box, Floats, Target
 
 
 @dataclass(frozen=True)
 class Patch:
     box: Box
-    places: list[Place]
+    targets: list[Target]
+    """In pixels of the frame."""
 
-    def local(self, values: Floats) -> Floats:
-        """Points [n, 2 or 3] of the frame in pixels of the patch."""
-        moved: Floats = values - np.array([*self.box[:2], 0][: values.shape[1]], np.float32)
-        return moved
+    @property
+    def local(self) -> list[Target]:
+        """In pixels of the patch."""
+        corner = np.array([*self.box[:2], 0], np.float32)
+        return [
+            replace(one, mesh=one.mesh - corner, points=None if one.points is None else one.points - corner[:2])
+            for one in self.targets
+        ]
 
 
-def patches(places: Sequence[Place], size: tuple[int, int], reach: Callable[[Place], Floats]) -> list[Patch]:
+def patches(targets: Sequence[Target], size: tuple[int, int], reach: Callable[[Target], Floats]) -> list[Patch]:
     """Boxes that touch are one, since faces in them may lie over each other.
 
     size: width and height of the frame. reach: what the work on a face touches, [4].
     """
     found: list[Patch] = []
-    for place in places:
-        new = Patch(_inside(reach(place), size), [place])
+    for target in targets:
+        new = Patch(_inside(reach(target), size), [target])
         while touching := next((one for one in found if _touch(one.box, new.box)), None):
             found.remove(touching)
-            new = Patch(_both(touching.box, new.box), [*touching.places, *new.places])
+            new = Patch(_both(touching.box, new.box), [*touching.targets, *new.targets])
         found.append(new)
     return [one for one in found if one.box[0] < one.box[2] and one.box[1] < one.box[3]]
 
