@@ -26,8 +26,8 @@ from tests.servers.redis import Redis
 from tests.unit.monitoring.promql import used
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-ELSEWHERE = {"segments_asked_again": "a part of a video must stand still for many minutes"}
-"""What this run does not bring about. That the code counts it: tests/unit/telemetry/test_metrics.py."""
+ELSEWHERE = {"segments_asked_again": "tests/local/test_video_lost.py"}
+"""What this run does not bring about, and where it is scraped."""
 LAST = {"refusals_not_audited", "requests_unlimited"}
 """Shown when the store and redis fail, so not before the others."""
 
