@@ -113,12 +113,12 @@ def _fill(rows: _Rows, at: NDArray[np.intp], trail: Trail, seen: NDArray[np.bool
     """`at`: the rows of those of its frames in which it is to be seen."""
     offsets, place = _offsets(trail), 0
     for start, meshes in runs(len(trail.meshes), trail.meshes.bridged, trail.ways):
-        stop = start + len(meshes)
-        shown = seen[start:stop]
-        own = at[place : place + int(shown.sum())]
+        frames = slice(start, start + len(meshes))
+        shown = meshes[seen[frames]]
+        own = at[place : place + len(shown)]
         place += len(own)
-        rows.meshes.put(own, meshes[shown])
-        rows.points[own] = _points(meshes[shown], offsets[start:stop][shown])
+        rows.meshes.put(own, shown)
+        rows.points[own] = _points(shown, offsets[frames][seen[frames]])
     rows.boxes[at] = _bridged(trail.boxes)[seen]
     rows.scores[at] = np.array(trail.scores, np.float32)[seen]
     rows.strengths[at] = _strengths(trail, fade)[seen]

@@ -38,12 +38,15 @@ class Meshes:
     @classmethod
     def of(cls, values: Floats) -> Meshes:
         made = cls.room(len(values))
-        for start in range(0, len(values), _BLOCK):
-            made.put(slice(start, start + _BLOCK), values[start : start + _BLOCK])
+        made.put(np.arange(len(values)), values)
         return made
 
-    def put(self, at: slice | NDArray[np.intp], values: Floats) -> None:
-        """[k, 468, 3]"""
+    def put(self, at: NDArray[np.intp], values: Floats) -> None:
+        """[k, 468, 3] in places of their own."""
+        for start in range(0, len(values), _BLOCK):
+            self._put(at[start : start + _BLOCK], values[start : start + _BLOCK])
+
+    def _put(self, at: NDArray[np.intp], values: Floats) -> None:
         low, high = values.min(1, initial=np.inf), values.max(1, initial=-np.inf)
         middles = ((low + high) / 2).astype(np.float32)
         steps = np.maximum((high - low).max(1, initial=0) / 2 / _STEPS, 1e-9).astype(np.float32)
@@ -129,5 +132,5 @@ class Seen:
         if self._count % _BLOCK == 0:
             self._blocks.append(Meshes.room(_BLOCK))
         row, self._count = self._count, self._count + 1
-        self._blocks[-1].put(slice(row % _BLOCK, row % _BLOCK + 1), mesh[None])
+        self._blocks[-1].put(np.array([row % _BLOCK]), mesh[None])
         return row

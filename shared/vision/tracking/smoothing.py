@@ -27,7 +27,7 @@ _BLOCK = 256
 """Frames that are smoothed in one product: memory does not grow with the square of the clip."""
 _RUN, _BESIDE = 512, 32
 """Frames that are smoothed at once, and those on either side that count for them."""
-_POINTS = 78
+_POINTS = 39
 """Of a mesh, that are smoothed at once: it takes a dozen numbers of double length for each of their coordinates."""
 
 
