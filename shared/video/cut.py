@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from av.container import OutputContainer
 from av.packet import Packet
@@ -21,7 +22,9 @@ from shared.rejections import MediaCorruptError
 from shared.video import media
 from shared.video.facts import Facts
 from shared.video.groups import refreshes_slowly
+from shared.video.parameters import units_of
 from shared.video.times import decode_times, spread
+from shared.video.units import lengthed
 
 FEWEST = 12
 """Frames of a part: less is not worth an event of its own."""
@@ -29,6 +32,8 @@ _NEAR = 0.6
 """Of the length aimed at: from there on a key frame that came before its time, as encoders set them at a new scene, is
 taken for the border instead of one that is nearer."""
 _ANIMATIONS = ("gif", "webp", "png")
+_LENGTHED = {"h264": "h264", "hevc": "h265"}
+"""Codecs whose parameter sets may stand among the pictures."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +159,10 @@ def _clips(
     with media.reading(path) as container:
         stream = media.video(container, facts.index)
         opened: list[_Clip] = []
-        done = 0
-        for number, packet in enumerate(media.packets(container, stream, damage=bool(facts.damage))):
+        done, sets = 0, b""
+        for number, held in enumerate(media.packets(container, stream, damage=bool(facts.damage))):
+            sets = _sets(held, facts.codec, sets)
+            packet = _led(held, sets) if sets and held.is_keyframe else held
             while len(opened) < len(spans) and spans[len(opened)][0] == number:
                 opened.append(
                     _Clip(folder / f"part.{len(opened):05}.mkv", stream, spans[len(opened)], times, facts.codec)
@@ -165,6 +172,23 @@ def _clips(
             if number == spans[done][1] - 1:
                 yield opened[done].close()
                 done += 1
+
+
+def _sets(packet: Packet[VideoStream], codec: str, before: bytes) -> bytes:
+    """Parameter sets of a second description of the samples, which MP4 and QuickTime may have and Matroska may not."""
+    if codec not in _LENGTHED or not packet.has_sidedata("new_extradata"):
+        return before
+    try:
+        return lengthed(units_of(_LENGTHED[codec], bytes(packet.get_sidedata("new_extradata"))))
+    except ValueError:
+        return before  # nothing could be decoded by it either
+
+
+def _led(packet: Packet[VideoStream], sets: bytes) -> Packet[VideoStream]:
+    """With parameter sets before its picture."""
+    made: Packet[Any] = Packet(sets + bytes(packet))
+    made.duration, made.is_keyframe = packet.duration, True
+    return made
 
 
 class _Clip:
