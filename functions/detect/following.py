@@ -9,37 +9,17 @@ from shared.context import Context
 from shared.events.choices import Options
 from shared.isolated.frames import Frames, decoded
 from shared.moderation.samples import Samples
+from shared.video.canvas import FrameCanvas
 from shared.video.facts import Facts
 from shared.video.faults import check_damage
-from shared.video.frame import Frame
 from shared.video.plan import Part
 from shared.video.square import Square
-from shared.vision.protocols import Image
 from shared.vision.tracking.finishing import Cast, finish
-from shared.vision.tracking.looks import Span
 from shared.vision.tracking.tracker import Tracker
 from shared.vision.tracking.trail import Models, Pace
 
 _PAST = 12
 """Frames of the part before that the tracker sees: what it smooths over has a past at the segment's begin."""
-
-
-@dataclass(frozen=True)
-class _View:
-    """Look."""
-
-    frame: Frame
-    square: Square
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return self.square.size
-
-    def small(self, longest: int) -> Image:
-        return self.square.small(self.frame, longest)
-
-    def part(self, span: Span) -> Image:
-        return self.square.bgr(self.frame, span)
 
 
 @dataclass(frozen=True)
@@ -62,7 +42,7 @@ class Following:
                 if frame.pts >= self.part.end:
                     continue  # its damage is known only at the end
                 self.ctx.deadline.check()
-                tracker.feed(_View(frame, square), frame.pts, cut=frame.cut)
+                tracker.feed(FrameCanvas(frame, square), frame.pts, cut=frame.cut)
                 if frame.pts >= self.part.start:
                     own += 1
                     samples.look(frame)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shared.imaging.geometry import Doubles
 from shared.imaging.paste import Plane, paste
-from shared.imaging.warp import warp
+from shared.imaging.warp import coarse, warp
 
 Image = NDArray[np.uint8]
 Box = tuple[int, int, int, int]
@@ -23,7 +23,7 @@ Box = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Still:
-    """Canvas, Look: see `shared.vision.protocols`."""
+    """Canvas and Look of `shared.vision.protocols`."""
 
     image: Image
     """uint8 [h, w, 3], changed in place."""
@@ -46,8 +46,11 @@ class Still:
     def cut(self, back: Doubles, size: tuple[int, int]) -> Image:
         return warp(self.image, back, size)
 
+    def glimpse(self, back: Doubles, size: tuple[int, int]) -> Image:
+        return coarse(self.image, back, size)
+
     def grey(self, back: Doubles, size: tuple[int, int]) -> Image:
-        return cast(Image, cv2.cvtColor(self.cut(back, size), cv2.COLOR_BGR2GRAY))
+        return cast(Image, cv2.cvtColor(self.glimpse(back, size), cv2.COLOR_BGR2GRAY))
 
     def lay(self, crop: Image | Plane, mask: Plane, matrix: Doubles) -> None:
         paste(self.image, crop, mask, matrix)

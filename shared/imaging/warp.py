@@ -45,6 +45,17 @@ def warp(image: A, back: Doubles, size: tuple[int, int]) -> A:
     return result
 
 
+def coarse(image: A, back: Doubles, size: tuple[int, int]) -> A:
+    """`warp` at a part of the cost: whole squares of pixels are averaged first, as large as an output pixel."""
+    part, into = _seen(image, back, size)
+    n = max(1, min(int(_step(back)), *part.shape[:2]))
+    if n > 1:
+        height, width = part.shape[0] // n, part.shape[1] // n
+        part = _mean(cast(A, part[: height * n, : width * n]), (width, height))
+        into = _within(into, (n - 1) / 2) / n
+    return sample(part, into, size)
+
+
 def density(back: Doubles) -> int:
     """Samples across an output pixel: 1 where the image has no noticeably more pixels than the output."""
     step = _step(back)

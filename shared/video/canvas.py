@@ -6,6 +6,7 @@ resolution: a frame never becomes a picture. Knows numpy, OpenCV, imaging and th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import cast
@@ -15,11 +16,11 @@ import numpy as np
 
 from shared.imaging.geometry import Doubles, invert, outline, region
 from shared.imaging.paste import paste, paste_planes
-from shared.imaging.warp import moved, warp
+from shared.imaging.warp import coarse, moved, warp
 from shared.video import planes, tone
 from shared.video.facts import Facts
 from shared.video.formats import layout
-from shared.video.frame import Frame
+from shared.video.frame import Frame, Samples
 from shared.video.planes import Picture, Reals
 from shared.video.square import Square
 from shared.video.turning import Box
@@ -27,7 +28,7 @@ from shared.video.turning import Box
 
 @dataclass(frozen=True)
 class FrameCanvas:
-    """Canvas, Look: see `shared.vision.protocols`."""
+    """Canvas and Look of `shared.vision.protocols`."""
 
     frame: Frame
     square: Square
@@ -43,15 +44,15 @@ class FrameCanvas:
         return self.square.bgr(self.frame, box)
 
     def cut(self, back: Doubles, size: tuple[int, int]) -> Picture:
-        facts = self.square.facts
-        seen = zip(self.frame.planes, _ways(facts), strict=False)  # without the alpha
-        parts = [warp(plane, _after(back, way), size) for plane, way in seen]
-        return planes.coloured(parts, size, facts)
+        return planes.coloured([warp(*seen, size) for seen in self._through(back)], size, self.square.facts)
+
+    def glimpse(self, back: Doubles, size: tuple[int, int]) -> Picture:
+        return planes.coloured([coarse(*seen, size) for seen in self._through(back)], size, self.square.facts)
 
     def grey(self, back: Doubles, size: tuple[int, int]) -> Picture:
         """Of the first plane: luma, or green."""
         facts = self.square.facts
-        seen = warp(self.frame.planes[0], _after(back, _ways(facts)[0]), size)
+        seen = coarse(*next(self._through(back)), size)
         spare = layout(facts.pixel_format).depth - 8
         return cast(Picture, cv2.convertScaleAbs(seen, alpha=0.5**spare) if spare else seen)
 
@@ -68,6 +69,11 @@ class FrameCanvas:
 
     def change(self, box: Box, before: Picture, after: Picture) -> None:
         self.square.add(self.frame, box, before, after)
+
+    def _through(self, back: Doubles) -> Iterator[tuple[Samples, Doubles]]:
+        """Every plane but the alpha, with the map into it."""
+        ways = _ways(self.square.facts)
+        return ((plane, _after(back, way)) for plane, way in zip(self.frame.planes, ways, strict=False))
 
     def _lay_difference(self, crop: Picture | Reals, mask: Reals, matrix: Doubles) -> None:
         side = mask.shape[0]

@@ -41,6 +41,52 @@ class ModelAssets:
     """Other loaded models, by what they are to this one (`embedder`)."""
 
 
+class Look(Protocol):
+    """A picture, or a frame of a video that never becomes one: pixels are made where, and as finely as, they are asked
+    for. Upright; pixels are square. `back` [2, 3] leads from pixels of the result into this (shared.imaging.warp)."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        ...
+
+    def small(self, longest: int) -> Image:
+        """The whole, averaged down to at most `longest` pixels a side; a smaller one as it is."""
+        ...
+
+    def part(self, box: Box) -> Image:
+        """The pixels of a box at full resolution; not to be written to."""
+        ...
+
+    def cut(self, back: Doubles, size: tuple[int, int]) -> Image:
+        """What is seen through `back`, `size` (width, height) pixels of it; averaged where it shrinks, and its edge
+        repeats beyond it."""
+        ...
+
+    def glimpse(self, back: Doubles, size: tuple[int, int]) -> Image:
+        """`cut` at a part of the cost, a little less sharp: for what is looked at in every frame."""
+        ...
+
+    def grey(self, back: Doubles, size: tuple[int, int]) -> Image:
+        """A glimpse [height, width] of how light it is, on no scale in particular."""
+        ...
+
+
+class Canvas(Look, Protocol):
+    """What faces are laid over."""
+
+    def lay(self, crop: Image | Floats, mask: Floats, matrix: Doubles) -> None:
+        """Lay a crop [side, side, 3], levels 0..255, over this where mask [side, side] 0..1 says.
+
+        matrix: [2, 3], from this to the crop. What the mask leaves at 0 stays bit for bit.
+        """
+        ...
+
+    def change(self, box: Box, before: Image, after: Image) -> None:
+        """Bring back what was changed of a part, which was `before`."""
+        ...
+
+
 @dataclass(frozen=True)
 class Detection:
     """A face as a detector sees it, pixels of the picture."""
@@ -83,37 +129,6 @@ class SparseLandmarks:
     """[68, 2] in pixels of the picture."""
     score: float
     """0..1, how sure the network is of them."""
-
-
-class Canvas(Protocol):
-    """What faces are cut out of and laid over: a picture, or a frame of a video that never becomes one."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels; upright, and pixels are square."""
-        ...
-
-    def cut(self, back: Doubles, size: tuple[int, int]) -> Image:
-        """What is seen through `back` [2, 3], from pixels of the result into the canvas (shared.imaging.warp.warp).
-
-        size: width and height of the result. Averaged where it shrinks; beyond the canvas its edge repeats.
-        """
-        ...
-
-    def lay(self, crop: Image | Floats, mask: Floats, matrix: Doubles) -> None:
-        """Lay a crop [side, side, 3], levels 0..255, over the canvas where mask [side, side] 0..1 says.
-
-        matrix: [2, 3], canvas to crop. What the mask leaves at 0 stays bit for bit.
-        """
-        ...
-
-    def part(self, box: Box) -> Image:
-        """The pixels of a box at full resolution; not to be written to."""
-        ...
-
-    def change(self, box: Box, before: Image, after: Image) -> None:
-        """Bring what was changed of a part, which was `before`, back into the canvas."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -166,7 +181,7 @@ class Landmarker(Adapter, Protocol):
         """One mesh per five-point set, in the same order."""
         ...
 
-    def follow(self, image: Image, meshes: Sequence[Floats]) -> list[Landmarks]:
+    def follow(self, look: Look, meshes: Sequence[Floats]) -> list[Landmarks]:
         """Faces that have moved a little since their meshes [468, 3] were found: one pass each, in the same order."""
         ...
 

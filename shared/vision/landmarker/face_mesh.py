@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
+from shared.imaging.geometry import invert
 from shared.vision.geometry import Region, region_from_mesh, region_from_points
-from shared.vision.protocols import Floats, Image, Landmarks, ModelAssets
+from shared.vision.protocols import Floats, Image, Landmarks, Look, ModelAssets
 from shared.vision.runtime import Runtime
 
 _SIZE = 192
@@ -38,9 +39,13 @@ class FaceMesh:
         """
         return [self._refine(image, region_from_points(five), passes) for five in points]
 
-    def follow(self, image: Image, meshes: Sequence[Floats]) -> list[Landmarks]:
+    def follow(self, look: Look, meshes: Sequence[Floats]) -> list[Landmarks]:
         """The crop that `locate` would make for its next pass: so a face at rest keeps its mesh."""
-        return [self._measure(image, region_from_mesh(mesh)) for mesh in meshes]
+        found: list[Landmarks] = []
+        for region in map(region_from_mesh, meshes):
+            crop = look.glimpse(invert(region.matrix(_SIZE)), (_SIZE, _SIZE))
+            found.append(self._read(crop, region))
+        return found
 
     def _refine(self, image: Image, region: Region, passes: int) -> Landmarks:
         found = self._measure(image, region)
@@ -49,11 +54,14 @@ class FaceMesh:
         return found
 
     def _measure(self, image: Image, region: Region) -> Landmarks:
-        crop = crop_region(image, region, _SIZE)
+        return self._read(crop_region(image, region, _SIZE), region)
+
+    def _read(self, crop: Image, region: Region) -> Landmarks:
+        """The mesh in a crop of that region."""
         blob = np.ascontiguousarray(crop[None, :, :, ::-1].transpose(0, 3, 1, 2), np.float32) / np.float32(255)
         points, logit = self._session.run({"input": blob}, _OUTPUTS)
         local = points.reshape(468, 3)
-        back = cv2.invertAffineTransform(region.matrix(_SIZE))
+        back = invert(region.matrix(_SIZE))
         mesh = np.empty((468, 3), np.float32)
         mesh[:, :2] = local[:, :2] @ back[:, :2].T + back[:, 2]
         mesh[:, 2] = local[:, 2] * (region.side / _SIZE)

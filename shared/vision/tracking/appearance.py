@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 from shared.vision.geometry import Region, five_points, region_from_mesh
-from shared.vision.protocols import Embedder, Floats
-from shared.vision.tracking.looks import Look, Nearby, crop
+from shared.vision.protocols import Embedder, Floats, Look
+from shared.vision.tracking.looks import Nearby, upright
 
 _SIDE = 16
 _WIDE = 0.85
@@ -35,15 +35,15 @@ class Appearance:
 def small_picture(look: Look, mesh: Floats) -> Floats:
     """[16, 16, 3], 0..1, upright."""
     around = region_from_mesh(mesh)
-    pixels = crop(look, Region(around.x, around.y, around.side * _WIDE, around.angle), _SIDE)
-    if pixels is None:
+    back = upright(look, Region(around.x, around.y, around.side * _WIDE, around.angle), _SIDE)
+    if back is None:
         return np.zeros((_SIDE, _SIDE, 3), np.float32)
+    pixels = look.glimpse(back, (_SIDE, _SIDE))
     return np.asarray(cv2.GaussianBlur(pixels, (3, 3), 0), np.float32) / np.float32(255)
 
 
-def vector_of(look: Look, mesh: Floats, embedder: Embedder) -> Floats:
+def vector_of(near: Nearby, mesh: Floats, embedder: Embedder) -> Floats:
     """[512], raw."""
-    near = Nearby.around(look, mesh)
     if min(near.pixels.shape[:2]) < 2:
         return np.zeros(512, np.float32)
     five = (five_points(mesh) - np.array(near.span[:2], np.float32)).astype(np.float32)

@@ -15,8 +15,8 @@ import numpy as np
 
 from shared.imaging.geometry import Doubles, invert
 from shared.vision.geometry import region_from_mesh
-from shared.vision.protocols import Floats, Image
-from shared.vision.tracking.looks import Look, crop
+from shared.vision.protocols import Floats, Image, Look
+from shared.vision.tracking.looks import upright
 
 _SIDE = 128
 """Of the grey crops: a face takes two thirds of it."""
@@ -42,8 +42,8 @@ class Patch(NamedTuple):
 def patch(look: Look, mesh: Floats) -> Patch:
     """Around a mesh [468, 3], upright; beyond the frame its edge repeats."""
     around = region_from_mesh(mesh)
-    pixels = crop(look, around, _SIDE, grey=True)
-    grey = np.zeros((_SIDE, _SIDE), np.uint8) if pixels is None else pixels
+    back = upright(look, around, _SIDE)
+    grey = np.zeros((_SIDE, _SIDE), np.uint8) if back is None else look.grey(back, (_SIDE, _SIDE))
     return Patch(grey, around.matrix(_SIDE))
 
 

@@ -14,10 +14,10 @@ from shared.vision.canonical import canonical
 from shared.vision.finder import fitting
 from shared.vision.geometry import five_of_68, five_points
 from shared.vision.measured import SURE
-from shared.vision.protocols import Detection, Embedder, Floats, FoundFace, Landmarker, Refiner
+from shared.vision.protocols import Detection, Embedder, Floats, FoundFace, Landmarker, Look, Refiner
 from shared.vision.tracking.appearance import Appearance, difference, small_picture, vector_of
 from shared.vision.tracking.flow import Patch, motion, moved, patch, shift
-from shared.vision.tracking.looks import Look, Nearby, follow
+from shared.vision.tracking.looks import Nearby, follow
 from shared.vision.tracking.trail import Trail
 
 _PULL = np.float32(0.3)
@@ -81,11 +81,10 @@ class Pursuit:
     def seek(self, look: Look, landmarker: Landmarker) -> Seen | None:
         """The face in the next frame, or none. May be another's that took its place: see `pairing`."""
         guess = self.expected
-        near = Nearby.around(look, guess)
-        after = patch(near, guess)
+        after = patch(look, guess)
         way = None if self.missing else motion(self._patch, after, self._anchor, guess)
         seed = guess if way is None else moved(self._anchor, way)
-        found = follow(near, landmarker, seed)
+        found = follow(look, landmarker, seed)
         if found is None:
             return None
         face = fitting(Detection(self._box(found.mesh), self.face.score, five_points(found.mesh)), found)
@@ -93,7 +92,7 @@ class Pursuit:
             return None
         if float(np.linalg.norm(middle(seed) - middle(face.mesh))) > _ASTRAY * size_of(face.mesh):
             way, seed = None, face.mesh
-        return Seen(face, near, after, seed, way, Appearance(small_picture(near, face.mesh)))
+        return Seen(face, Nearby.around(look, guess), after, seed, way, Appearance(small_picture(look, face.mesh)))
 
     def take(self, seen: Seen) -> None:
         """It was seen."""

@@ -12,10 +12,10 @@ import numpy as np
 
 from shared.vision.finder import MEASURABLE, find_faces, fitting, side
 from shared.vision.geometry import Region, five_points, region_from_mesh
-from shared.vision.protocols import Detection, Floats, FoundFace, Image
+from shared.vision.protocols import Detection, Floats, FoundFace, Look
 from shared.vision.tracking.appearance import Appearance, small_picture
 from shared.vision.tracking.flow import patch
-from shared.vision.tracking.looks import Look, Nearby, crop, follow, locate
+from shared.vision.tracking.looks import Nearby, follow, locate, upright
 from shared.vision.tracking.pursuit import Seen
 from shared.vision.tracking.trail import Models, Pace
 
@@ -59,16 +59,19 @@ def measure(look: Look, models: Models, detections: Sequence[Detection]) -> list
 
 def _settled(look: Look, face: FoundFace, models: Models) -> Seen:
     """The face as it is seen once its crop comes from itself: otherwise it would drift there in its first frames."""
-    near = Nearby.around(look, face.mesh)
     for _ in range(_SETTLE):
-        again = follow(near, models.landmarker, face.mesh)
+        again = follow(look, models.landmarker, face.mesh)
         better = again and fitting(Detection(face.box, face.score, face.mesh), again)
         face = better or face
-    return Seen(face, near, patch(near, face.mesh), face.mesh, None, Appearance(small_picture(near, face.mesh)))
+    near, looks = Nearby.around(look, face.mesh), Appearance(small_picture(look, face.mesh))
+    return Seen(face, near, patch(look, face.mesh), face.mesh, None, looks)
 
 
 def seen_again(look: Look, mesh: Floats, models: Models) -> bool:
     """Whether the detector sees a face where the mesh does: turned upright, for it finds no others."""
     around = region_from_mesh(mesh)
-    pixels: Image | None = crop(look, Region(around.x, around.y, around.side * _WIDE, around.angle), _UPRIGHT)
-    return pixels is not None and bool(models.detector.detect(pixels, size=_UPRIGHT, threshold=_AGAIN))
+    back = upright(look, Region(around.x, around.y, around.side * _WIDE, around.angle), _UPRIGHT)
+    if back is None:
+        return False
+    pixels = look.glimpse(back, (_UPRIGHT, _UPRIGHT))
+    return bool(models.detector.detect(pixels, size=_UPRIGHT, threshold=_AGAIN))

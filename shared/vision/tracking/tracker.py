@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.vision.protocols import Detection
+from shared.vision.protocols import Detection, Look
 from shared.vision.tracking import searching
 from shared.vision.tracking.appearance import Appearance, difference, vector_of
-from shared.vision.tracking.looks import Look
 from shared.vision.tracking.pairing import Own, contested, distinct, lies_on, pairs
 from shared.vision.tracking.pursuit import Pursuit, Seen
 from shared.vision.tracking.trail import Models, Pace, Trail

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from shared.events.choices import Options
+from shared.imaging.canvas import Still
 from shared.vision.finder import find_faces
 from shared.vision.protocols import (
     Detector,
@@ -27,7 +28,6 @@ from shared.vision.protocols import (
 )
 from shared.vision.tracking.casting import Known, choose
 from shared.vision.tracking.finishing import finish
-from shared.vision.tracking.looks import Picture
 from shared.vision.tracking.tracker import Tracker
 from shared.vision.tracking.trail import Models, Pace
 
@@ -65,7 +65,7 @@ def tracked(frames: Sequence[Image], detector: Detector, landmarker: Landmarker)
     """The first face's mesh in each frame."""
     tracker = Tracker(Models(detector, landmarker), Pace())
     for index, frame in enumerate(frames):
-        tracker.feed(Picture(frame), index)
+        tracker.feed(Still(frame), index)
     tracks, _ = choose(finish(tracker.finish(), Pace().gap), Options(), Known())
     return [tracks.to_swap(index)[0].mesh for index in range(len(frames))]
 

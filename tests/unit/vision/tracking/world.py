@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shared.events.choices import Options
+from shared.imaging.canvas import Still
 from shared.vision.canonical import canonical
 from shared.vision.geometry import five_points
-from shared.vision.protocols import Detection, Floats, Image, Landmarks
+from shared.vision.protocols import Detection, Floats, Image, Landmarks, Look
 from shared.vision.tracking.casting import Known, choose
 from shared.vision.tracking.finishing import Cast, finish
-from shared.vision.tracking.looks import Picture
+from shared.vision.tracking.looks import Nearby
 from shared.vision.tracking.tracker import Tracker
 from shared.vision.tracking.tracks import Tracks
 from shared.vision.tracking.trail import Models, Pace
@@ -106,8 +107,14 @@ class Touch:
     def locate(self, image: Image, points: Sequence[Floats], *, passes: int = 2) -> list[Landmarks]:
         return [self._nearest(image, five) for five in points]
 
-    def follow(self, image: Image, meshes: Sequence[Floats]) -> list[Landmarks]:
-        return [self._nearest(image, five_points(mesh)) for mesh in meshes]
+    def follow(self, look: Look, meshes: Sequence[Floats]) -> list[Landmarks]:
+        found: list[Landmarks] = []
+        for mesh in meshes:
+            near = Nearby.around(look, mesh)
+            corner = np.array([*near.span[:2], 0], np.float32)
+            local = self._nearest(near.pixels, five_points(mesh) - corner[:2])
+            found.append(Landmarks(local.mesh + corner, local.score))
+        return found
 
     def _nearest(self, image: Image, five: Floats) -> Landmarks:
         self.calls += 1
@@ -158,7 +165,7 @@ def watch(
     tracker = Tracker(Models(eyes or Eyes(), touch, memory), pace)
     for index in range(frames):
         touch.frame = index
-        tracker.feed(Picture(draw(scene(index))), index * 10, cut=index in cuts)
+        tracker.feed(Still(draw(scene(index))), index * 10, cut=index in cuts)
     return finish(tracker.finish(), pace.gap)
 
 
