@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS := 4
+# For two cores: of the time that a slow test takes, half is spent waiting for servers to wake, to sleep and to give up.
 REQUIREMENTS := requirements.txt shared/requirements.txt infra/image/requirements.txt $(wildcard functions/*/requirements.txt) model-warmup/requirements.txt
 
 .DEFAULT_GOAL := help
@@ -40,7 +42,7 @@ check: $(VENV)/.tests-installed ## lint, types, layers, fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -q -m "not slow and not gpu" -n 2
+	$(BIN)/pytest -q -m "not slow and not gpu" -n 2 --dist worksteal
 
 check-manifests: $(VENV)/.tests-installed ## render all overlays and components, hold them and every seeded fault against the rules
 	$(BIN)/pytest -q tests/contract -n 2
@@ -50,7 +52,7 @@ fix: $(VENV)/.tests-installed ## format and mend what can be mended (changes fil
 	$(BIN)/ruff format .
 
 test: $(VENV)/.tests-installed ## every test that needs no GPU; CHECKED=yes: less those that make check has just run here
-	$(BIN)/pytest -q -m "$(if $(CHECKED),slow and )not gpu" -n 2
+	$(BIN)/pytest -q -m "$(if $(CHECKED),slow and )not gpu" -n $(WORKERS) --dist worksteal
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	$(BIN)/python docs/generate.py
