@@ -65,7 +65,7 @@ class _Making:
 
     def write(self, source: Path, out: Path) -> int:
         """The clip at `out`; the number of its frames."""
-        from shared.video.choosing import LOSSLESS, choose
+        from shared.video.choosing import ANIMATIONS, LOSSLESS, choose
         from shared.video.encode import ClipWriter
         from shared.video.encoders import Means
         from shared.video.groups import groups
@@ -76,7 +76,7 @@ class _Making:
             ClipWriter(out, source, facts, target, quality=options.quality, means=means) as writer,
             Reader(source, facts, self._found, self._start) as reader,
         ):
-            if target.codec == LOSSLESS:
+            if target.codec == LOSSLESS or facts.container in ANIMATIONS:  # nothing could be passed on
                 self._encode(writer, reader, self._end - 1)
             else:
                 for group in groups(source):

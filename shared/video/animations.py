@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from shared.video.delays import shown_for
 from shared.video.source import Source
 from shared.video.walking import Walk, counted
 
@@ -155,7 +156,7 @@ def _webp(source: Source) -> Walk:
             case b"ANIM":
                 loops = int.from_bytes(head[12:14], "little")
             case b"ANMF" if place + 8 + length <= source.size:
-                durations.append(_three(head, 20))
+                durations.append(shown_for(_three(head, 20)))
         place += 8 + length + length % 2
     return Walk(end <= source.size, bool(durations), loops, tuple(durations), size, alpha)
 

@@ -14,6 +14,7 @@ from av.stream import Discard
 from av.video.stream import VideoStream
 
 from shared.rejections import VideoTooLongError
+from shared.video import opening
 
 
 @dataclass
@@ -56,7 +57,7 @@ def span(container: InputContainer, stream: VideoStream, max_frames: int) -> Spa
         other.discard = Discard.default if other is stream else Discard.all
     found, hides = Span(), stream.codec_context.name in ("vp8", "libvpx")
     try:
-        for packet in container.demux(stream):
+        for packet in opening.packets(container, stream):
             found.corrupt |= packet.is_corrupt
             if not packet.size or packet.is_discard or (hides and _is_hidden(packet)):
                 continue

@@ -204,7 +204,8 @@ class _Clip:
     def take(self, packet: Packet[VideoStream], number: int) -> None:
         packet.stream = self._stream
         packet.time_base = media.CLOCK
-        packet.is_keyframe = packet.is_keyframe and not refreshes_slowly(packet, self._codec)
+        first = number == self._first  # readers find nothing before a key frame, and the video may begin without one
+        packet.is_keyframe = first or (packet.is_keyframe and not refreshes_slowly(packet, self._codec))
         packet.pts, packet.dts = self._times[number], self._decoded[number - self._first]
         self._out.mux(packet)
 

@@ -23,6 +23,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 from shared.rejections import MediaCorruptError, MediaTruncatedError, UnsupportedMediaTypeError
 from shared.video import animations, opening
 from shared.video.decoders import decoder
+from shared.video.delays import DEMUXERS, shown_for
 from shared.video.facts import FORMAT_CHANGES, SIZE_CHANGES
 from shared.video.formats import layout, planar
 from shared.video.frame import Samples
@@ -100,11 +101,11 @@ def _decoded(container: InputContainer, wanted: Wanted, damage: Damage) -> Itera
     """Each with whether it is a key frame and whether it is damaged."""
     stream = opening.pictures(container)
     context = decoder(stream, alpha=wanted.alpha, threads=wanted.threads)
-    if wanted.start is not None:
+    if wanted.start is not None and container.format.name not in DEMUXERS:  # animations lean on all from the first
         container.seek(wanted.start, stream=stream, backward=True)
     after_loss, going = False, True
     keys: set[int | None] = set()  # not every decoder says so of its frames
-    packets = container.demux(stream)
+    packets = opening.packets(container, stream)
     while going:
         packet = _next(packets, damage)
         if packet is not None and packet.is_keyframe:
@@ -168,7 +169,7 @@ def _webp(source: Source, wanted: Wanted, damage: Damage) -> Iterator[Decoded]:
             image.load()
             pixels = np.asarray(image.convert(mode))
             order = (1, 2, 0, 3)[: pixels.shape[2]]
-            duration = int(image.info["duration"])
+            duration = shown_for(int(image.info["duration"]))
             yield Decoded(tuple(pixels[..., plane] for plane in order), at, duration, number == 0, damaged=False)
             at += duration
     except (OSError, EOFError, ValueError, SyntaxError) as error:

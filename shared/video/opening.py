@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import av
 from av.container import InputContainer
+from av.packet import Packet
 from av.stream import Disposition, Stream
 from av.video.stream import VideoStream
 
@@ -20,6 +21,7 @@ from shared.rejections import (
     NoVideoStreamError,
     UnsupportedMediaTypeError,
 )
+from shared.video import delays
 from shared.video.sniff import Kind
 from shared.video.source import Source
 
@@ -49,6 +51,7 @@ def opened(source: Source, kind: Kind, *, damaged: bool) -> Iterator[InputContai
                 "protocol_whitelist": "none",
                 "codec_whitelist": ",".join(_CODECS),
                 "max_streams": str(MAX_STREAMS),
+                **delays.DEMUXERS.get(kind.demuxer, {}),
             },
             metadata_errors="replace",
             buffer_size=_BLOCK,
@@ -59,6 +62,12 @@ def opened(source: Source, kind: Kind, *, damaged: bool) -> Iterator[InputContai
         raise  # FFmpeg's is both
     except av.error.FFmpegError as error:
         raise (MediaTruncatedError if damaged else MediaCorruptError)("The video cannot be read.") from error
+
+
+def packets(container: InputContainer, stream: VideoStream) -> Iterator[Packet[VideoStream]]:
+    """The video's, in the file's order, and an empty one at its end; raises FFmpeg's own errors."""
+    found = container.demux(stream)
+    return delays.paced(found) if container.format.name in delays.DEMUXERS else found
 
 
 def _refused(*_: object) -> NoReturn:

@@ -175,7 +175,7 @@ def _webp(kind: Kind, walk: Walk, bounds: Bounds) -> Facts:
     if len(walk.durations) > bounds.max_frames:
         raise too_many(bounds.max_frames)
     width, height = walk.size
-    end = max(sum(walk.durations), 1)
+    end = sum(walk.durations)
     return Facts(
         container=kind.name,
         codec="webp",

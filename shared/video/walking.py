@@ -19,7 +19,7 @@ class Walk:
     loops: int = 1
     """As in Facts."""
     durations: tuple[int, ...] = ()
-    """Of WebP: milliseconds of each picture."""
+    """Of WebP: milliseconds that each picture is shown for."""
     size: tuple[int, int] = (0, 0)
     """Of WebP: width and height."""
     alpha: bool = False
