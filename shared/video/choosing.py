@@ -44,7 +44,7 @@ class Target:
     """Whether HDR becomes an ordinary picture, since 8 bits are too few for it."""
     warnings: tuple[str, ...] = ()
     """What could not be kept: `codec_changed`, `alpha_dropped`, `depth_reduced`, `chroma_reduced`, `tone_mapped`; of an
-    animated picture `audio_dropped` and `subtitles_dropped`."""
+    animated picture `audio_dropped`, `subtitles_dropped` and `chapters_dropped`."""
 
 
 def finished(facts: Facts, target: Target) -> tuple[int, int]:
@@ -76,7 +76,12 @@ def choose(facts: Facts, container: str = "same", codec: str = "same") -> Target
 def _animation(facts: Facts, container: str, source: str) -> Target:
     mapped = facts.colour.transfer in _HDR
     kinds = {other.kind for other in facts.others}
-    lost = {"audio_dropped": "audio" in kinds, "subtitles_dropped": "subtitle" in kinds, "tone_mapped": mapped}
+    lost = {
+        "audio_dropped": "audio" in kinds,
+        "subtitles_dropped": "subtitle" in kinds,
+        "chapters_dropped": facts.chapters > 0,
+        "tone_mapped": mapped,
+    }
     base = Target(container, LOSSLESS, "gbrp" if mapped else source, facts.width, facts.height)
     alpha = facts.alpha and not mapped
     return replace(base, alpha=alpha, mapped=mapped, warnings=tuple(word for word, is_so in lost.items() if is_so))

@@ -143,6 +143,9 @@ def test_mp4_shows_the_words_of_all_lines_at_their_times(target: Path, tmp_path:
     german, none = ("ger", None) if form == "mov" else ("deu", "und")
     assert kinds == [("video", none), ("audio", "eng"), ("subtitle", german), ("subtitle", "jpn")]
     assert chapters == TITLES
+    with av.open(str(out)) as container:
+        forced = Disposition.forced if form == "mp4" else Disposition(0)
+        assert [stream.disposition for stream in container.streams.subtitles] == [Disposition.default, forced]
     assert texts(out, 0) == [(0, 300, "Zero"), (400, 900, "two\nlines"), (1500, 2600, "over the border")]
     assert texts(out, 1) == [
         (200, 600, "first\nand, second"),
@@ -153,4 +156,4 @@ def test_mp4_shows_the_words_of_all_lines_at_their_times(target: Path, tmp_path:
 
 
 def test_an_animation_has_no_place_for_any_of_it_and_says_so(target: Path, tmp_path: Path) -> None:
-    assert through(target, tmp_path, "webp")[1] == ("audio_dropped", "subtitles_dropped")
+    assert through(target, tmp_path, "webp")[1] == ("audio_dropped", "subtitles_dropped", "chapters_dropped")
