@@ -110,6 +110,17 @@ def test_the_mesh_gives_the_same_as_tflite(
     assert flag[0, 0] > 0.8
 
 
+def test_the_mesh_is_made_of_what_the_runtime_keeps_in_blocks(model_files: Files, tmp_path: Path) -> None:
+    """Each other operator in between turns tensors out of the blocks of channels and back: a third of the time."""
+    options = onnxruntime.SessionOptions()
+    options.optimized_model_filepath, options.log_severity_level = str(tmp_path / "optimised.onnx"), 3
+    onnxruntime.InferenceSession(model_files("face_mesh")["model"], options, providers=["CPUExecutionProvider"])
+    kinds = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
+    assert not {"PRelu", "Pad"} & set(kinds)
+    assert kinds.count("ReorderInput") == 0
+    assert kinds.count("ReorderOutput") <= 2  # the two outputs
+
+
 def test_the_mesh_takes_any_batch(model_files: Files) -> None:
     batch = np.random.default_rng(2).random((3, 3, 192, 192), np.float32)
     together, _ = run(model_files("face_mesh")["model"], input=batch)
