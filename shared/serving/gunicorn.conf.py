@@ -12,14 +12,14 @@ from typing import Any
 from shared.serving import lifecycle
 from shared.settings import Settings
 from shared.telemetry import logs
+from shared.vision.threads import POOLS
 
 _settings = Settings.from_environment(os.environ)
 _serving = _settings.serving
 logs.configure(_serving.log_level, _settings.secrets())
 
-# numpy's matrices are small here, and its pool would spin through 0.2 s of CPU in every wake (bench_wake). The worker
-# inherits this before it imports numpy; onnxruntime and OpenCV count their own threads (shared.vision.threads).
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+for _name, _value in POOLS.items():  # inherited by the worker before it imports numpy
+    os.environ.setdefault(_name, _value)
 
 SPARE_THREADS = 8
 """For probes, /wake and refusals while every slot works, and for connections that say nothing yet."""

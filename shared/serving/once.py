@@ -29,6 +29,7 @@ from shared.serving.app import alone
 from shared.serving.receive import Receiver, Services
 from shared.settings import Settings
 from shared.telemetry import logs
+from shared.vision.threads import POOLS
 
 AGAIN, NEVER = 75, 65
 """EX_TEMPFAIL and EX_DATAERR of sysexits.h."""
@@ -41,6 +42,8 @@ def main() -> int:
     parser.add_argument("stage")
     settings = Settings.from_environment(os.environ)
     logs.configure(settings.serving.log_level, settings.secrets())
+    for name, value in POOLS.items():
+        os.environ.setdefault(name, value)
     return run(parser.parse_args().stage, os.environ)
 
 

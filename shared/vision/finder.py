@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shared.vision.geometry import pose_of
+from shared.vision.geometry import Pose, pose_of
 from shared.vision.protocols import Detection, Detector, Floats, FoundFace, Image, Landmarker, Landmarks
 
 MEASURABLE = 18.0
@@ -109,7 +109,7 @@ class _Search:
     def measure(self, detections: list[Detection]) -> list[FoundFace]:
         small = [d for d in detections if side(d.box) < MEASURABLE]
         meshes = self.landmarker.locate(self.image, [d.points for d in small])
-        return [_posed(d, m.mesh) for d, m in zip(small, meshes, strict=True)]
+        return [_posed(d, m.mesh, pose_of(m.mesh)) for d, m in zip(small, meshes, strict=True)]
 
     def _detect(self, image: Image, size: int) -> list[Detection]:
         found = self.detector.detect(image, size=size, threshold=self.min_score)
@@ -130,13 +130,12 @@ def fitting(detection: Detection, landmarks: Landmarks) -> FoundFace | None:
     """The face, if the mesh is sure of one and looks like one."""
     if landmarks.score <= _FLAG:
         return None
-    limit = _MISFIT_TURNED if abs(pose_of(landmarks.mesh).roll) > _UPSIDE_DOWN else _MISFIT
-    face = _posed(detection, landmarks.mesh)
-    return face if face.misfit < limit else None
+    pose = pose_of(landmarks.mesh)
+    limit = _MISFIT_TURNED if abs(pose.roll) > _UPSIDE_DOWN else _MISFIT
+    return _posed(detection, landmarks.mesh, pose) if pose.misfit < limit else None
 
 
-def _posed(detection: Detection, mesh: Floats) -> FoundFace:
-    pose = pose_of(mesh)
+def _posed(detection: Detection, mesh: Floats, pose: Pose) -> FoundFace:
     return FoundFace(box=detection.box, score=detection.score, mesh=mesh, yaw=pose.yaw, misfit=pose.misfit)
 
 

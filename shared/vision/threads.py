@@ -1,6 +1,6 @@
 """How many threads a process may use: the pod's limit, not the node's cores.
 
-Knows the two kernel interfaces that say so and nothing else.
+Knows the two kernel interfaces that say so, and the variables by which libraries are told.
 """
 
 from __future__ import annotations
@@ -9,6 +9,14 @@ import math
 import os
 from pathlib import Path
 
+POOLS = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OPENCV_THREAD_POOL_ACTIVE_WAIT_WORKER": "0",
+    "OPENCV_THREAD_POOL_ACTIVE_WAIT_MAIN": "0",
+}
+"""Environment for libraries that are loaded later: numpy's matrices are small here, and its pool would spin through
+0.2 s of CPU in every wake (bench_wake); OpenCV's spins between two calls, a sixth of the CPU in which a video's faces
+are followed. onnxruntime and OpenCV count their threads by `cpu_limit`."""
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 """cgroup v2: `<quota> <period>` in microseconds, or `max <period>` when there is no limit."""
 

@@ -81,20 +81,23 @@ def shift(x: float, y: float) -> Doubles:
 
 
 def _robust(a: Doubles, b: Doubles) -> tuple[Doubles, float]:
-    """[3, 3] similarity from a [n, 2] to b, and the median distance of what is left."""
+    """[3, 3] similarity from a [n, 2] to b, and the median distance of what is left.
+
+    Points are complex numbers here: a similarity is one factor and one shift.
+    """
+    start, end = a[:, 0] + 1j * a[:, 1], b[:, 0] + 1j * b[:, 1]
     weights = np.ones(len(a))
     for _ in range(_ROUNDS):
         total = weights.sum()
-        middle_a, middle_b = weights @ a / total, weights @ b / total
-        p, q = a - middle_a, b - middle_b
-        spread = max(float(weights @ (p**2).sum(1)), 1e-9)
-        c = float(weights @ (p * q).sum(1)) / spread
-        s = float(weights @ (p[:, 0] * q[:, 1] - p[:, 1] * q[:, 0])) / spread
-        turn = np.array([[c, -s], [s, c]])
-        rest = np.linalg.norm(p @ turn.T - q, axis=1)
+        middle_a, middle_b = weights @ start / total, weights @ end / total
+        p, q = start - middle_a, end - middle_b
+        turn = complex(weights @ (p.conj() * q)) / max(float(weights @ (p.real**2 + p.imag**2)), 1e-9)
+        rest = np.abs(turn * p - q)
         median = float(np.median(rest))
         weights = np.clip(1 - (rest / (4.5 * max(median, 0.02))) ** 2, 0, None) ** 2 + 1e-9
-    return np.vstack([np.column_stack([turn, middle_b - turn @ middle_a]), [0, 0, 1]]), median
+    shift_by = complex(middle_b - turn * middle_a)
+    c, s = turn.real, turn.imag
+    return np.array([[c, -s, shift_by.real], [s, c, shift_by.imag], [0, 0, 1]]), median
 
 
 def _into(mesh: Floats, matrix: Doubles) -> Floats:

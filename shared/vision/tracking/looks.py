@@ -24,12 +24,13 @@ class Nearby:
     """The pixels around a face, made once for all who ask for them, and only then."""
 
     look: Look
-    span: Box
+    mesh: Floats
+    """[468, >= 2]"""
 
-    @classmethod
-    def around(cls, look: Look, mesh: Floats) -> Nearby:
-        """A mesh [468, >= 2] with what a crop around it can reach."""
-        return cls(look, _span(look, region_from_mesh(mesh)))
+    @cached_property
+    def span(self) -> Box:
+        """The mesh with what a crop around it can reach."""
+        return _span(self.look, region_from_mesh(self.mesh))
 
     @cached_property
     def pixels(self) -> Image:

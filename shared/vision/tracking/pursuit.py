@@ -6,6 +6,7 @@ The crop in which the mesh is measured moves with the face's pixels (`flow`) and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,8 @@ _ASTRAY = 0.25
 """Of the face's size: pixels that moved this far from the mesh belong to something else."""
 _SLOWER = 0.7
 """Of its speed, a missed face keeps this in each frame."""
-_LEARN = np.float32(0.1)
+_OFTEN, _LEARN = 5, np.float32(0.4)
+"""What a face looks like is learned at every fifth frame, that part of the way."""
 _VECTORS = 12
 """A recogniser is asked so often at most of one trail."""
 _STRAIGHT = 40.0
@@ -43,13 +45,17 @@ class Seen:
     seed: Floats
     """[468, 3]: where the crop of the mesh lay."""
     way: Doubles | None
-    looks: Appearance
 
-    @property
+    @cached_property
+    def looks(self) -> Appearance:
+        """Made when asked for, which must be before the next frame."""
+        return Appearance(small_picture(self.near.look, self.face.mesh))
+
+    @cached_property
     def centre(self) -> Floats:
         return middle(self.face.mesh)
 
-    @property
+    @cached_property
     def size(self) -> float:
         return size_of(self.face.mesh)
 
@@ -92,7 +98,7 @@ class Pursuit:
             return None
         if float(np.linalg.norm(middle(seed) - middle(face.mesh))) > _ASTRAY * size_of(face.mesh):
             way, seed = None, face.mesh
-        return Seen(face, Nearby.around(look, guess), after, seed, way, Appearance(small_picture(look, face.mesh)))
+        return Seen(face, Nearby(look, guess), after, seed, way)
 
     def take(self, seen: Seen) -> None:
         """It was seen."""
@@ -100,10 +106,10 @@ class Pursuit:
         self._anchor = seen.seed + _PULL * (seen.face.mesh - seen.seed)
         self._speed = middle(seen.seed) - before if not self.missing else np.zeros(2, np.float32)
         self._patch, self.face, self.near, self.missing = seen.patch, seen.face, seen.near, 0
-        small = self.looks.small + _LEARN * (seen.looks.small - self.looks.small)
-        self.looks = Appearance(small, self.looks.vector)
+        if len(self.trail.meshes) % _OFTEN == 0:
+            small = self.looks.small + _LEARN * (seen.looks.small - self.looks.small)
+            self.looks, self.trail.small = Appearance(small, self.looks.vector), small
         self._note(seen.face, seen.way, hidden=False)
-        self.trail.small = small
 
     def miss(self, look: Look) -> None:
         """It was not seen."""

@@ -13,7 +13,6 @@ import numpy as np
 from shared.vision.finder import MEASURABLE, find_faces, fitting, side
 from shared.vision.geometry import Region, five_points, region_from_mesh
 from shared.vision.protocols import Detection, Floats, FoundFace, Look
-from shared.vision.tracking.appearance import Appearance, small_picture
 from shared.vision.tracking.flow import patch
 from shared.vision.tracking.looks import Nearby, follow, locate, upright
 from shared.vision.tracking.pursuit import Seen
@@ -63,8 +62,7 @@ def _settled(look: Look, face: FoundFace, models: Models) -> Seen:
         again = follow(look, models.landmarker, face.mesh)
         better = again and fitting(Detection(face.box, face.score, face.mesh), again)
         face = better or face
-    near, looks = Nearby.around(look, face.mesh), Appearance(small_picture(look, face.mesh))
-    return Seen(face, near, patch(look, face.mesh), face.mesh, None, looks)
+    return Seen(face, Nearby(look, face.mesh), patch(look, face.mesh), face.mesh, None)
 
 
 def seen_again(look: Look, mesh: Floats, models: Models) -> bool:

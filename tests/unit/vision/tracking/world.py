@@ -110,7 +110,7 @@ class Touch:
     def follow(self, look: Look, meshes: Sequence[Floats]) -> list[Landmarks]:
         found: list[Landmarks] = []
         for mesh in meshes:
-            near = Nearby.around(look, mesh)
+            near = Nearby(look, mesh)
             corner = np.array([*near.span[:2], 0], np.float32)
             local = self._nearest(near.pixels, five_points(mesh) - corner[:2])
             found.append(Landmarks(local.mesh + corner, local.score))
