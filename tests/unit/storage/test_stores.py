@@ -27,6 +27,7 @@ from shared.storage.local import LocalStore
 from shared.storage.open import open_store
 from shared.storage.protocol import ObjectStore
 from tests.servers.seaweed import ACCESS_KEY, SECRET_KEY, Seaweed
+from tests.unit.serving.support import until
 
 BASE = "tenants/demo/inbox/"
 
@@ -333,6 +334,7 @@ class TestS3Store(StoreTests):
         with pytest.raises(StoreUnavailableError):
             store.head("tenants/kill/inbox/0")
         server.start()
+        until(lambda: serves(store, "tenants/kill/inbox/0"), 60)
         for index in range(30):
             data, info = store.get(f"tenants/kill/inbox/{index}")
             assert (data, info.metadata["n"]) == (str(index).encode(), str(index))
@@ -346,6 +348,15 @@ class TestS3Store(StoreTests):
         boto3.setup_default_session()
         with pytest.raises(StoreAccessDeniedError):
             S3Store("wakeswap").put(BASE + "denied", b"x")
+
+
+def serves(store: ObjectStore, key: str) -> bool:
+    """SeaweedFS answers before its volumes have reported where they are."""
+    try:
+        store.get(key)
+    except StoreUnavailableError:
+        return False
+    return True
 
 
 @pytest.mark.slow
