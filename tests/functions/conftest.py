@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from functions.detect import video
 from shared.context import Models
 from shared.models import build
 from shared.models.cache import ModelCache
 from shared.settings import ModelSettings
+from shared.vision.recent import Recent
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +26,9 @@ def registry(model_cache: ModelCache) -> Models:
 @pytest.fixture
 def astronaut(sample: Callable[[str], Path]) -> Path:
     return sample("astronaut")
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All jobs here have one number, by which detect keeps the sources of a video's segments."""
+    monkeypatch.setattr(video, "_SOURCES", Recent(8))
