@@ -18,13 +18,13 @@ from PIL import Image
 
 from shared.video import media
 from shared.video.choosing import ANIMATIONS, Target, finished
+from shared.video.delays import HASTY
 from shared.video.facts import Facts
 from shared.video.faults import EncodeFailedError
 from shared.video.plan import Plan
 from shared.video.turning import upright
 
-_GIF_TICK, _SHORTEST = Fraction(1, 100), 2
-"""GIF counts hundredths of a second, and players take less than two of them for ten."""
+_GIF_TICK, _TICK = Fraction(1, 100), Fraction(1, 1000)
 _USE = "dither=sierra2_4a:diff_mode=rectangle:alpha_threshold=128"
 
 
@@ -32,23 +32,24 @@ def animate(clips: Sequence[Path], plan: Plan, out: Path, choice: Target, qualit
     """Write `out` of the frames of `clips`; `quality` 1..100 counts for WebP.
 
     It is turned upright, and its pixels are square. It is played as often as the source, or for ever where the source
-    is no animated picture. Gives the warning `frames_dropped` for a GIF of more than 50 frames a second. Raises
-    EncodeFailedError.
+    is no animated picture. Gives the warning `frames_dropped` where frames follow sooner than players would show them:
+    more than 50 a second in a GIF, 90 in others. Raises EncodeFailedError.
     """
     shots = _Shots(clips, plan, choice)
     if not plan.facts.damage and shots.count != sum(part.frames for part in plan.parts):
         raise EncodeFailedError(f"The clips hold {shots.count} pictures.")
+    dropped = shots.thin(_GIF_TICK if choice.container == "gif" else _TICK)
     try:
         match choice.container:
             case "gif":
-                return _gif(shots, out, _again(plan.facts))
+                _gif(shots, out, _again(plan.facts))
             case "webp":
                 _webp(shots, out, _again(plan.facts), quality)
             case _:
                 _png(shots, out, _again(plan.facts))
     except (av.error.FFmpegError, OSError, ValueError) as error:
         raise EncodeFailedError("The animation could not be written.", context={"reason": str(error)[:200]}) from error
-    return ()
+    return ("frames_dropped",) if dropped else ()
 
 
 def _again(facts: Facts) -> int:
@@ -64,7 +65,7 @@ class _Shots:
         self._size, self._rotation = finished(plan.facts, choice), plan.facts.rotation
         tick = Fraction(*plan.facts.time_base)
         ticks = sorted(at for clip in self._clips for at in _ticks(clip))
-        self.count = len(ticks)
+        self.count, self._kept = len(ticks), frozenset(range(len(ticks)))
         start, end = plan.parts[0].start, max(plan.parts[-1].end, ticks[-1])
         self.times = [(at - start) * tick for at in (*ticks, end)]
         """Seconds at which each frame is shown, and at which the last one ends."""
@@ -72,10 +73,26 @@ class _Shots:
     def __iter__(self) -> Iterator[av.VideoFrame]:
         """As they are shown, in a format of whole pixels, with transparency where the video has any."""
         width, height = reversed(self._size) if self._rotation % 180 else self._size
+        for number, frame in enumerate(self._decoded()):
+            if number in self._kept:
+                yield self._turned(frame.reformat(width, height, self._pixels))
+
+    def _decoded(self) -> Iterator[av.VideoFrame]:
         for path in self._clips:
             with av.open(str(path)) as clip:
-                for frame in clip.decode(video=0):
-                    yield self._turned(frame.reformat(width, height, self._pixels))
+                yield from clip.decode(video=0)
+
+    def thin(self, tick: Fraction) -> bool:
+        """Leave out frames that follow so soon that none would be shown for its time; whether there are any."""
+        least = HASTY * _TICK // tick + 1
+        places = [round(at / tick) for at in self.times]
+        kept = [0]
+        for number, place in enumerate(places[1:-1], 1):
+            if place - places[kept[-1]] >= least:
+                kept.append(number)
+        end = max(self.times[-1], self.times[kept[-1]] + least * tick)
+        self.times, self._kept = [*(self.times[number] for number in kept), end], frozenset(kept)
+        return len(kept) < self.count
 
     def _turned(self, frame: av.VideoFrame) -> av.VideoFrame:
         if not self._rotation:
@@ -94,11 +111,10 @@ def _ticks(path: Path) -> list[int]:
         return [packet.pts for packet in media.packets(clip, media.video(clip)) if packet.pts is not None]
 
 
-def _gif(shots: _Shots, out: Path, again: int) -> tuple[str, ...]:
+def _gif(shots: _Shots, out: Path, again: int) -> None:
     places = [round(at / _GIF_TICK) for at in shots.times]
-    kept = _spaced(places)
     loop = {"loop": str(again - 1 if again != 1 else -1) if again else "0"}
-    options = {**loop, "final_delay": str(max(places[-1] - places[kept[-1]], _SHORTEST))}
+    options = {**loop, "final_delay": str(places[-1] - places[-2])}
     palette = _palette(shots)
     made = av.open(str(out), "w", format="gif", container_options=options)
     with made:
@@ -107,23 +123,11 @@ def _gif(shots: _Shots, out: Path, again: int) -> tuple[str, ...]:
         stream.width, stream.height, stream.pix_fmt = base.width, base.height, "pal8"
         stream.codec_context.time_base = stream.time_base = _GIF_TICK
         graph = _Painting(base, palette)
-        wanted = set(kept)
-        for number, frame in enumerate(shots):
-            if number in wanted:
-                frame.pts, frame.time_base = places[number], _GIF_TICK
-                made.mux([packet for painted in graph.paint(frame) for packet in stream.encode(painted)])
+        for place, frame in zip(places, shots, strict=False):
+            frame.pts, frame.time_base = place, _GIF_TICK
+            made.mux([packet for painted in graph.paint(frame) for packet in stream.encode(painted)])
         made.mux([packet for painted in graph.paint(None) for packet in stream.encode(painted)])
         made.mux(stream.encode(None))
-    return ("frames_dropped",) if len(kept) < shots.count else ()
-
-
-def _spaced(places: Sequence[int]) -> list[int]:
-    """Numbers of frames far enough apart; the last place is an end."""
-    kept = [0]
-    for number, place in enumerate(places[1:-1], 1):
-        if place - places[kept[-1]] >= _SHORTEST:
-            kept.append(number)
-    return kept
 
 
 def _palette(shots: _Shots) -> av.VideoFrame:
@@ -174,7 +178,7 @@ class _Painting:
 
 def _webp(shots: _Shots, out: Path, again: int, quality: int) -> None:
     """Durations in whole milliseconds whose sum does not drift."""
-    places = [round(at * 1000) for at in shots.times]
+    places = [round(at / _TICK) for at in shots.times]
     durations = [end - start for start, end in pairwise(places)]
     frames = (_image(frame) for frame in shots)
     first = next(frames)
@@ -197,9 +201,8 @@ def _png(shots: _Shots, out: Path, again: int) -> None:
         base = next(iter(shots))
         stream.width, stream.height = base.width, base.height
         stream.pix_fmt = "rgba" if base.format.name == "bgra" else "rgb24"
-        tick = Fraction(1, 1000)
-        stream.codec_context.time_base = stream.time_base = tick
+        stream.codec_context.time_base = stream.time_base = _TICK
         for at, frame in zip(shots.times, shots, strict=False):
-            frame.pts, frame.time_base = round(at / tick), tick
+            frame.pts, frame.time_base = round(at / _TICK), _TICK
             made.mux(stream.encode(frame))
         made.mux(stream.encode(None))

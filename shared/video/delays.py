@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
-_HASTY, _INSTEAD = 10, 100
+HASTY, _INSTEAD = 10, 100
 """Milliseconds: what says that it is shown for the first or less is shown for the second, be it GIF, PNG or WebP, by
 Chromium (DeferredImageDecoder::FrameDurationAtIndex), Firefox (FrameTimeout) and WebKit."""
 DEMUXERS: dict[str, dict[str, str]] = {"gif": {}, "apng": {"default_fps": str(1000 // _INSTEAD)}}
@@ -21,7 +21,7 @@ DEMUXERS: dict[str, dict[str, str]] = {"gif": {}, "apng": {"default_fps": str(10
 
 def shown_for(milliseconds: int) -> int:
     """Milliseconds that a picture is shown for."""
-    return milliseconds if milliseconds > _HASTY else _INSTEAD
+    return milliseconds if milliseconds > HASTY else _INSTEAD
 
 
 def paced(packets: Iterator[Packet[VideoStream]]) -> Iterator[Packet[VideoStream]]:

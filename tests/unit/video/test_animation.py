@@ -85,11 +85,22 @@ def test_sound_has_no_place_in_an_animation_and_is_named(tmp_path: Path) -> None
     assert done.choice.warnings == ("audio_dropped",)
 
 
-def test_a_gif_of_more_than_fifty_frames_a_second_drops_some_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMATS)
+def test_frames_that_no_browser_would_show_for_their_time_are_dropped_and_that_is_said(
+    form: str, tmp_path: Path
+) -> None:
     recipe = Recipe("mkv", ticks=tuple(range(0, 100, 10)), time_base=made.MILLISECOND)
-    done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container="gif", seconds=10)
+    done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form, seconds=10)
     assert done.warnings == ("frames_dropped",)
     assert _seen(done.path)[0] == [20, 20, 20, 20, 50]
+
+
+@pytest.mark.parametrize(("form", "step"), [("gif", 20), ("webp", 11), ("png", 11)])
+def test_frames_are_as_short_as_browsers_show_them(form: str, step: int, tmp_path: Path) -> None:
+    recipe = Recipe("mkv", ticks=tuple(range(0, 10 * step, step)), time_base=made.MILLISECOND)
+    done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form, seconds=10)
+    assert done.warnings == ()
+    assert _seen(done.path)[0][:-1] == [step] * 9
 
 
 def test_an_animated_picture_becomes_a_video(tmp_path: Path) -> None:
