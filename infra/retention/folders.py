@@ -35,13 +35,19 @@ class Folder:
 
 
 def tenants(store: ObjectStore) -> list[str]:
-    """Everybody who has anything in the store."""
-    found, cursor = [], ""
+    """Everybody who has anything in the store, if it is only the plan of a deletion that was cut short after the last
+    of the tenant's objects: it is not on record before it is finished."""
+    planned = {name for name in _names(store, keys.system("retention") + "/") if name != keys.NOBODY}
+    return sorted(planned | _names(store, keys.TENANTS))
+
+
+def _names(store: ObjectStore, base: str) -> set[str]:
+    found, cursor = set[str](), ""
     while True:
-        page = store.list(keys.TENANTS, cursor=cursor, delimiter="/")
-        found += [prefix[len(keys.TENANTS) :].rstrip("/") for prefix in page.prefixes]
+        page = store.list(base, cursor=cursor, delimiter="/")
+        found |= {prefix[len(base) :].rstrip("/") for prefix in page.prefixes}
         if not (cursor := page.cursor):
-            return sorted(found)
+            return found
 
 
 def folders(store: ObjectStore, tenant: str) -> Iterator[Folder]:

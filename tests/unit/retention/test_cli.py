@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from infra.retention.cli import main
+from shared.audit.trail import Trail
 from shared.storage import keys
 from tests.signing import EVENT_KEYS
 from tests.unit.retention.world import AUDIT_KEY, World
@@ -43,6 +44,25 @@ def call(world: World, *arguments: str, **environ: str) -> int:
         "WAKESWAP_EVENT_KEYS": EVENT_KEYS,
     }
     return main(arguments, {**own, **environ})
+
+
+def test_a_deletion_cut_short_after_the_last_object_of_a_tenant_is_finished(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the tenant that is left in the store is the plan, and nothing is on record yet."""
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    world.job(JOB, 40, ended=30)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Trail, "write", killed)
+        call(world, "run")
+    assert not world.names("tenants/")
+    assert world.names("system/retention/")
+    assert call(world, "run") == 0
+    assert not world.names("system/retention/")
+    assert {line["code"] for line in world.lines() if line["what"] == "retention"} == {"inputs", "result", "records"}
 
 
 def test_run_and_prove(world: World, capsys: pytest.CaptureFixture[str]) -> None:
