@@ -22,7 +22,7 @@ from shared.rejections import MediaCorruptError
 from shared.video import media
 from shared.video.facts import Facts
 from shared.video.groups import refreshes_slowly
-from shared.video.parameters import units_of
+from shared.video.parameters import repeated
 from shared.video.times import decode_times, spread
 from shared.video.units import lengthed
 
@@ -179,9 +179,9 @@ def _sets(packet: Packet[VideoStream], codec: str, before: bytes) -> bytes:
     if codec not in _LENGTHED or not packet.has_sidedata("new_extradata"):
         return before
     try:
-        return lengthed(units_of(_LENGTHED[codec], bytes(packet.get_sidedata("new_extradata"))))
+        return lengthed(repeated(_LENGTHED[codec], bytes(packet.get_sidedata("new_extradata"))))
     except ValueError:
-        return before  # nothing could be decoded by it either
+        return before  # nothing could be decoded by it either, or it is no encoder's
 
 
 def _led(packet: Packet[VideoStream], sets: bytes) -> Packet[VideoStream]:

@@ -19,6 +19,8 @@ from shared.video.units import Bits, split
 _KEY_H264, _KEYS_HEVC = 5, (19, 20)
 """Pictures at which a decoder begins anew: IDR."""
 _SEQUENCE_H264, _SEQUENCE_HEVC = 7, 33
+_MOST = 32
+"""Sequence headers of one stream, by their numbers; HEVC has half as many."""
 _FRAMES_AV1 = (3, 6)
 _RECOVERY = 6
 """Type of a message."""
@@ -85,20 +87,18 @@ def _begins_anew(packet: bytes, codec: str) -> bool:
 
 def _as_told(group: Group, codec: str) -> bool:
     """Whether pictures are of the size that the clip says: headers that a group repeats are the clip's own."""
-    packets = [bytes(packet) for packet in group.packets]
+    packets = (bytes(packet) for packet in group.packets)
     match codec:
         case "h264":
-            headers = [unit for packet in packets for unit in split(packet) if unit[0] & 31 == _SEQUENCE_H264]
-            return all(header in group.told for header in headers)
+            headers = {unit for packet in packets for unit in split(packet) if unit[0] & 31 == _SEQUENCE_H264}
         case "h265":
-            headers = [unit for packet in packets for unit in split(packet) if unit[0] >> 1 & 63 == _SEQUENCE_HEVC]
-            return all(header in group.told for header in headers)
+            headers = {unit for packet in packets for unit in split(packet) if unit[0] >> 1 & 63 == _SEQUENCE_HEVC}
         case "av1":
             units = (unit for packet in packets for unit in av1_units(packet))
-            sizes = {av1.size(data) for kind, data in units if kind == parameters.SEQUENCE_HEADER}
+            return {av1.size(data) for kind, data in units if kind == parameters.SEQUENCE_HEADER} <= {group.size}
         case _:
-            sizes = {found for packet in packets if (found := vp9.size(packet))}
-    return sizes <= {group.size}
+            return {found for packet in packets if (found := vp9.size(packet))} <= {group.size}
+    return len(headers) <= _MOST and all(header in group.told for header in headers)
 
 
 def refreshes_slowly(packet: Packet[VideoStream], codec: str) -> bool:

@@ -78,8 +78,8 @@ def sei(codec: str, units: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Type and content of each message of one unit, H.264 7.3.2.3.1. Raises ValueError where they break off."""
-    at = 0
-    while at < len(data) and data[at:] != b"\x80":
+    at, end = 0, len(data) - data.endswith(b"\x80")
+    while at < end:
         numbers = []
         for _ in range(2):
             value = 0

@@ -15,6 +15,8 @@ from shared.video.units import Bits, payload, split_started, started
 _SPS, _PPS = 7, 8
 _NUMBERS = 32
 """H.264 counts sequence parameter sets from 0 to 31; x264 gives the picture parameter set the same number."""
+_MOST = 2**13
+"""Bytes that are written before every group: more is no encoder's, and would make a long video out of a short file."""
 SEQUENCE_HEADER = 1
 """Type of an open bitstream unit of AV1, 5.3.1."""
 
@@ -72,6 +74,18 @@ def units_of(codec: str, record: bytes) -> list[bytes]:
         raise ValueError("The record of parameter sets breaks off.") from error
 
 
+def repeated(codec: str, record: bytes) -> list[bytes]:
+    """What of a record is written before every group, as `units_of`; of AV1 its sequence header.
+
+    Raises ValueError as well where that is too much.
+    """
+    if len(record) > _MOST:
+        raise ValueError("The record of parameter sets is too long to be repeated.")
+    if codec in ("h264", "h265"):
+        return units_of(codec, record)
+    return [record[4:]] if codec == "av1" else []
+
+
 def _avc(record: bytes) -> Iterator[bytes]:
     """ISO/IEC 14496-15, 5.3.3.1."""
     if record[0] != 1 or record[4] & 3 != 3:
@@ -98,14 +112,9 @@ def _hevc(record: bytes) -> Iterator[bytes]:
 
 def _sized(record: bytes, at: int) -> tuple[bytes, int]:
     end = at + 2 + int.from_bytes(record[at : at + 2], "big")
-    if end > len(record):
+    if end > len(record) or end == at + 2:
         raise IndexError
     return record[at + 2 : end], end
-
-
-def av1_header(record: bytes) -> bytes:
-    """The units in an av1C record: the sequence header."""
-    return record[4:]
 
 
 def begins_with_header(packet: bytes) -> bool:

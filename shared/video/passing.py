@@ -45,9 +45,8 @@ class Passing:
     def __init__(self, codec: str, record: bytes) -> None:
         """`record`: what the clip says before its first packet (avcC, hvcC, av1C)."""
         self._codec = codec
-        self._units = parameters.units_of(codec, record) if codec in ("h264", "h265") else []
+        self._units = parameters.repeated(codec, record)
         self._sets = parameters.h264(self._units) if codec == "h264" else Sets({}, {})
-        self._header = parameters.av1_header(record) if codec == "av1" else b""
         number = self._sets.free()
         if number is None:
             raise ValueError("Every number of a parameter set is taken.")
@@ -80,7 +79,7 @@ class Passing:
                 sets = self._units if self._codec == "h265" and not place else []
                 found.append(_like(packet, started([*sets, *_clean(bytes(packet), self._codec)])))
             elif self._codec == "av1" and not place and not parameters.begins_with_header(bytes(packet)):
-                found.append(_like(packet, self._header + bytes(packet)))
+                found.append(_like(packet, b"".join(self._units) + bytes(packet)))
             else:
                 found.append(packet)
         return found

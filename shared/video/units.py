@@ -6,11 +6,11 @@ ISO/IEC 14496-15 writes a length of four bytes before each (containers), ITU-T H
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 START = b"\0\0\0\1"
-_START = re.compile(rb"\x00{2,}\x01")  # zeros before a start code belong to no unit
+_LONGEST = 32
+"""Zeros before a number of variable length: H.264 and AV1 know none with more."""
 
 
 def split(packet: bytes) -> Iterator[bytes]:
@@ -25,8 +25,8 @@ def split(packet: bytes) -> Iterator[bytes]:
 
 
 def split_started(packet: bytes) -> Iterator[bytes]:
-    """Of a packet with start codes."""
-    return (unit for unit in _START.split(packet) if unit)
+    """Of a packet with start codes; zeros before one belong to no unit."""
+    return (unit for part in packet.split(START[1:]) if (unit := part.rstrip(b"\0")))
 
 
 def started(units: Iterable[bytes]) -> bytes:
@@ -48,17 +48,20 @@ class Bits:
     """Numbers of a bit string, from its begin. Raises IndexError at its end."""
 
     def __init__(self, data: bytes) -> None:
-        self._value, self._left = int.from_bytes(data, "big"), 8 * len(data)
+        self._data, self._at = data, 0
 
     def take(self, count: int) -> int:
-        self._left -= count
-        if self._left < 0:
+        begin, self._at = self._at, self._at + count
+        if self._at > 8 * len(self._data):
             raise IndexError
-        return self._value >> self._left & (1 << count) - 1
+        held = int.from_bytes(self._data[begin // 8 : -(-self._at // 8)], "big")
+        return held >> -self._at % 8 & (1 << count) - 1
 
     def golomb(self) -> int:
-        """ue(v): Exp-Golomb, H.264 9.1."""
+        """ue(v): Exp-Golomb, H.264 9.1. Raises IndexError for one that is too long, too."""
         zeros = 0
         while not self.take(1):
             zeros += 1
+            if zeros > _LONGEST:
+                raise IndexError
         return (1 << zeros | self.take(zeros)) - 1

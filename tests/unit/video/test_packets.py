@@ -8,9 +8,10 @@ from pathlib import Path
 import av
 import pytest
 
+from shared.video import av1
 from shared.video.groups import Group, groups, stands_alone
-from shared.video.light import Light, light
-from shared.video.parameters import Sets, av1_header, begins_with_header, h264, units_of
+from shared.video.light import Light, light, messages
+from shared.video.parameters import Sets, begins_with_header, h264, repeated, units_of
 from shared.video.passing import Passing
 from shared.video.times import decode_times
 from shared.video.units import Bits, lengthed, payload, split, split_started, started
@@ -38,6 +39,37 @@ def test_numbers_of_the_standard() -> None:
     bits = Bits(bytes([0b1_010_011_0, 0b0100_0010, 0b1_0000000]))
     assert [bits.golomb() for _ in range(5)] == [0, 1, 2, 3, 4]
     assert payload(b"\x01\0\0\x03\x01\0\0\x03\0") == b"\x01\0\0\x01\0\0\0"
+
+
+def test_numbers_without_end_are_none() -> None:
+    for data in (b"", bytes(4), bytes(2**24), b"\0\0\0\0\x40" + bytes(8)):
+        with pytest.raises(IndexError):
+            Bits(data).golomb()
+    assert Bits(b"\0\0\0\1" + bytes(4)).golomb() == 2**31 - 1
+    assert Bits(b"\0\0\0\0\x80\0\0\0\0").golomb() == 2**32 - 1, "the longest"
+
+
+LONG = 2**20
+"""Bytes of which nothing may take more than a few looks: what grows with their square would not come to an end."""
+
+
+def test_hostile_bytes_take_no_more_time_than_they_are_long() -> None:
+    unit = b"\x67" + bytes(LONG) + b"\2"
+    assert list(split_started(started([unit, UNITS[1]]))) == [unit, UNITS[1]]
+    assert sum(1 for _ in messages(bytes(LONG) + b"\x80")) == LONG // 2
+    with pytest.raises(IndexError):
+        av1.size(b"\x04" + bytes(7) + b"\x02" + bytes(LONG))
+
+
+def test_parameter_sets_that_are_repeated_are_short() -> None:
+    record = b"\1\x64\0\x0a\xff\xe1\0\5" + UNITS[0] + b"\1\0\4" + UNITS[1]
+    assert repeated("h264", record) == units_of("h264", record) == UNITS[:2]
+    assert repeated("vp9", b"") == []
+    for codec in ("h264", "h265", "av1"):
+        with pytest.raises(ValueError, match="too long"):
+            Passing(codec, record + bytes(2**13))
+    with pytest.raises(ValueError, match="breaks off"):
+        units_of("h264", b"\1\x64\0\x0a\xff\xe1\0\0\1\0\4" + UNITS[1])  # a set without a byte
 
 
 @pytest.mark.parametrize(
@@ -141,7 +173,7 @@ def test_an_av1_header_that_stands_in_the_record_only_comes_before_the_group(tmp
     bare.pts, bare.is_keyframe = group.packets[0].pts, True
     assert not begins_with_header(rest)
     (found, *_) = Passing("av1", record).copied(Group((bare,)))
-    assert bytes(found) == av1_header(record) + rest
+    assert bytes(found) == repeated("av1", record)[0] + rest
 
 
 MESSAGE = b"\x01\x05" + b"\xff" * 5 + b"\x90\x04\x03\xe8\x01\x90\x80"
