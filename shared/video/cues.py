@@ -52,6 +52,8 @@ class Cues:
             if end > self._at or stop is None:
                 words = b"\n".join(cue.words for cue in self._shown)
                 found.append(Cue(self._at, end, words[:_LONGEST]))
-            self._shown = [cue for cue, ends_at in zip(self._shown, ends, strict=True) if ends_at and ends_at > end]
+            self._shown = [
+                cue for cue, ends_at in zip(self._shown, ends, strict=True) if ends_at is not None and ends_at > end
+            ]
             self._at = end
         return found

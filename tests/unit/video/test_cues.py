@@ -31,6 +31,7 @@ def test_lines_at_once_are_one_text_and_each_keeps_its_times() -> None:
 
 def test_a_line_without_a_length_is_shown_until_the_next() -> None:
     assert shown((0, 0, "a"), (400, 500, "b")) == [(0, 400, "a"), (400, 500, "b")]
+    assert shown((-90, 0, "a"), (-50, -40, "b")) == [(-90, -50, "a"), (-50, -40, "a\nb"), (-40, 0, "a")]
     assert shown((0, 100, "a"), (50, 50, "b")) == [(0, 50, "a"), (50, 100, "a\nb")]
     assert shown((0, 0, "a")) == [(0, 0, "a")]
 
