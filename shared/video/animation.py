@@ -58,13 +58,15 @@ def _again(facts: Facts) -> int:
 
 
 class _Shots:
-    """The frames of all clips with their times, as often as they are asked for."""
+    """The frames of all clips with their times, as often as they are asked for. Raises EncodeFailedError for none."""
 
     def __init__(self, clips: Sequence[Path], plan: Plan, choice: Target) -> None:
         self._clips, self._pixels = [*filter(media.is_filled, clips)], "bgra" if choice.alpha else "bgr24"
         self._size, self._rotation = finished(plan.facts, choice), plan.facts.rotation
         tick = Fraction(*plan.facts.time_base)
         ticks = sorted(at for clip in self._clips for at in _ticks(clip))
+        if not ticks:
+            raise EncodeFailedError("No clip holds a picture.")
         self.count, self._kept = len(ticks), frozenset(range(len(ticks)))
         start, end = plan.parts[0].start, max(plan.parts[-1].end, ticks[-1])
         self.times = [(at - start) * tick for at in (*ticks, end)]

@@ -12,7 +12,11 @@ import pytest
 from PIL import Image
 
 from shared.video.animation import animate
-from shared.video.choosing import finished
+from shared.video.choosing import choose, finished
+from shared.video.cut import cut
+from shared.video.encode import ClipWriter
+from shared.video.faults import EncodeFailedError
+from shared.video.plan import Part, Plan
 from tests.unit.video import made
 from tests.unit.video.chain import Finished, facts, through
 from tests.unit.video.made import Recipe, ticks
@@ -101,6 +105,18 @@ def test_frames_are_as_short_as_browsers_show_them(form: str, step: int, tmp_pat
     done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form, seconds=10)
     assert done.warnings == ()
     assert _seen(done.path)[0][:-1] == [step] * 9
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_of_no_picture_at_all_nothing_can_be_made(form: str, tmp_path: Path) -> None:
+    source = made.make(tmp_path / "source.mkv", Recipe("mkv", ticks=ticks(STEPS), time_base=made.MILLISECOND))
+    found = replace(facts(source), damage=("frames_damaged",))
+    choice, (piece,) = choose(found, form), cut(source, found, tmp_path, 60)
+    with ClipWriter(clip := tmp_path / "clip.mkv", piece.path, found, choice, quality=92):
+        pass
+    plan = Plan(found, (Part(made.NO_REF, piece.start, piece.end, piece.frames, piece.cut),), window=2)
+    with pytest.raises(EncodeFailedError, match="No clip holds a picture"):
+        animate([clip], plan, tmp_path / f"out.{form}", choice, quality=92)
 
 
 def test_an_animated_picture_becomes_a_video(tmp_path: Path) -> None:
