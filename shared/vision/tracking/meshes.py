@@ -50,7 +50,9 @@ class Meshes:
         low, high = values.min(1, initial=np.inf), values.max(1, initial=-np.inf)
         middles = ((low + high) / 2).astype(np.float32)
         steps = np.maximum((high - low).max(1, initial=0) / 2 / _STEPS, 1e-9).astype(np.float32)
-        self.packed[at] = np.rint((values - middles[:, None]) / steps[:, None, None]).astype(np.int16)
+        counted = np.rint((values - middles[:, None]) / steps[:, None, None])
+        # far from the corner the middle itself is rounded by more than a small face's step
+        self.packed[at] = counted.clip(-_STEPS - 1, _STEPS + 1).astype(np.int16)
         self.middles[at], self.steps[at] = middles, steps
 
     def __len__(self) -> int:

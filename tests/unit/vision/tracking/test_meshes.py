@@ -25,6 +25,12 @@ def test_meshes_are_as_exact_as_they_need_to_be_in_half_the_room() -> None:
     assert np.abs(np.asarray(again) - np.asarray(kept)).max() < 0.005
 
 
+def test_a_small_face_far_from_the_corner_stays_in_one_piece() -> None:
+    values = np.stack([mesh_at(12, 12000 + 3.7003 * number, 18.0007) for number in range(900)])
+    values[..., 2] *= np.float32(0.3)  # so that the widest is one of the two that are far away
+    assert np.abs(np.asarray(Meshes.of(values)) - values).max() < 0.01
+
+
 def test_meshes_go_where_they_are_put() -> None:
     values, places = some(), np.random.default_rng(0).permutation(150)
     kept = Meshes.room(150)
