@@ -32,6 +32,11 @@ class Nearby:
         """The mesh with what a crop around it can reach."""
         return _span(self.look, region_from_mesh(self.mesh))
 
+    @property
+    def hidden(self) -> bool:
+        """Whether too little of it lies in the frame for a model to look at."""
+        return _hidden(self.span)
+
     @cached_property
     def pixels(self) -> Image:
         """[h, w, 3]; without a pixel for a face outside of the frame."""

@@ -130,7 +130,7 @@ class Pursuit:
 
     def refine(self, refiner: Refiner) -> None:
         """Ask a finer model for the five points of the last frame."""
-        if self.near is None:
+        if self.near is None or self.near.hidden:
             return
         corner = np.array([*self.near.span[:2], 0], np.float32)
         local = replace(self.face, mesh=self.face.mesh - corner, box=self.face.box - np.tile(corner[:2], 2))

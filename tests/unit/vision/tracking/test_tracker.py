@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from shared.imaging.canvas import Still
+from shared.vision.protocols import FoundFace, Image, SparseLandmarks
 from shared.vision.tracking.casting import Known
+from shared.vision.tracking.flow import patch
+from shared.vision.tracking.looks import Nearby
+from shared.vision.tracking.pursuit import Pursuit, Seen
 from shared.vision.tracking.trail import Pace
 
-from .world import Eyes, Memory, Scene, Touch, Where, chosen, swapped, vector_of, watch
+from .world import Eyes, Memory, Scene, Touch, Where, chosen, draw, mesh_at, swapped, vector_of, watch
 
 
 def one(index: int) -> Where:
@@ -171,6 +178,29 @@ def test_someone_else_in_the_same_place_is_someone_else_though_no_cut_was_told()
     cast = watch(scene, 40, memory=Memory())
     found = swapped(chosen(cast, Known(reference=vector_of(0)), faces="reference"))
     assert [index for index in range(40) if found[index]] == list(range(20))
+
+
+class Finer:
+    """Refiner that only says what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[int, ...]] = []
+
+    def warm(self) -> None: ...
+
+    def refine(self, image: Image, faces: Sequence[FoundFace]) -> list[SparseLandmarks]:
+        self.shown.append(image.shape)
+        return [SparseLandmarks(np.zeros((68, 2), np.float32), 0.0) for _ in faces]
+
+
+@pytest.mark.parametrize(("x", "asked"), [(-400, 0), (200, 1)])
+def test_what_lies_outside_of_the_frame_is_shown_to_no_further_model(x: float, asked: int) -> None:
+    look, mesh, finer, memory = Still(draw({0: (200, 120, 60)})), mesh_at(x, 120, 60), Finer(), Memory()
+    face = FoundFace(np.array([x - 30, 90, x + 30, 150], np.float32), 0.9, mesh, 0.0, 0.03)
+    pursuit = Pursuit(0, Seen(face, Nearby(look, mesh), patch(look, mesh), mesh, None))
+    pursuit.refine(finer)
+    pursuit.vector(memory, 1)
+    assert (len(finer.shown), memory.calls) == (asked, asked)
 
 
 def test_a_clip_without_a_face() -> None:
