@@ -140,6 +140,8 @@ class _Conversion:
         in the blocks of channels that its kernels work on: with these alone the whole network stays in them.
         """
         slope = self.constant(inputs[1]).astype(np.float32).reshape(-1, 1, 1, 1)
+        if len(slope) != self.shape(inputs[0])[3]:
+            raise UnsupportedGraphError("PRELU is handled with a slope for every channel.")
         given, made = f"t{inputs[0]}", f"t{output}"
         self.each("negative", np.full_like(slope, -1), given, made)
         self.emit("Relu", [f"{made}_negative"], f"{made}_below")

@@ -151,6 +151,19 @@ def test_an_operator_that_is_not_known_is_refused_by_name(model_cache: ModelCach
         tflite_to_onnx.convert(path, tmp_path / "out.onnx")
 
 
+def test_slopes_that_are_not_one_for_every_channel_are_refused(
+    original: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held = tflite_to_onnx._Conversion.constant
+    monkeypatch.setattr(
+        tflite_to_onnx._Conversion,
+        "constant",
+        lambda conversion, index: found[:, :, :1] if (found := held(conversion, index)).ndim == 3 else found,
+    )
+    with pytest.raises(tflite_to_onnx.UnsupportedGraphError, match="a slope for every channel"):
+        tflite_to_onnx.convert(original("face_mesh"), tmp_path / "out.onnx")
+
+
 def test_a_graph_that_cannot_be_right_is_not_written(tmp_path: Path) -> None:
     broken = onnx.helper.make_graph([onnx.helper.make_node("Add", ["nowhere", "x"], ["y"])], "g", [], [])
     with pytest.raises(ModelInvalidError, match="no valid graph"):
