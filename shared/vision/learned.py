@@ -19,7 +19,7 @@ from shared.errors import InvalidOptionError, ModelInvalidError
 from shared.imaging.boost import join, split
 from shared.imaging.canvas import Still
 from shared.imaging.colour_match import match_colour
-from shared.imaging.geometry import invert, region
+from shared.imaging.geometry import invert, outline, region
 from shared.imaging.masks import box_mask
 from shared.imaging.masks import join as least
 from shared.imaging.paste_exact import paste_exact
@@ -194,10 +194,8 @@ def _lay_exact(frame: Canvas, picture: Image, matrix: Doubles, share: float) -> 
 
 def _shows(crop: Crop, size: tuple[int, int]) -> bool:
     """Whether enough of the crop lies in the frame to be worth a run."""
-    side = len(crop.pixels) - 1
-    way = invert(crop.matrix)
-    corners = np.array([[0, 0], [side, 0], [side, side], [0, side]], np.float64) @ way[:, :2].T + way[:, 2]
-    x0, y0, x1, y1 = region(corners, size[::-1], 0)
+    side = len(crop.pixels)
+    x0, y0, x1, y1 = region(outline(side, side, invert(crop.matrix)), size[::-1], 0)
     return min(x1 - x0, y1 - y0) >= _SMALLEST
 
 
