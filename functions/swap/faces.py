@@ -11,9 +11,10 @@ from functions.swap.identities import Identities
 from shared.context import Context
 from shared.errors import InvalidOptionError
 from shared.events.payloads import Tracks
+from shared.imaging.look import Canvas
 from shared.rejections import UnusableOptionError
 from shared.vision import measured
-from shared.vision.protocols import Canvas, Enhancer, Identity, Masker, Memory, SwapOptions, Swapper, Target
+from shared.vision.protocols import Enhancer, Identity, Masker, Memory, SwapOptions, Swapper, Target
 from shared.vision.tracking.tracks import Place
 
 

@@ -1,6 +1,6 @@
 """A picture as those see it who look for faces in it, cut them out and lay others over them.
 
-The one kind that is there as BGR; frames of a video are another (`shared.video.canvas`). Knows numpy and OpenCV.
+The one kind that is there as BGR; frames of a video are another (`shared.video.canvas`). Knows OpenCV.
 """
 
 from __future__ import annotations
@@ -9,21 +9,16 @@ from dataclasses import dataclass
 from typing import cast
 
 import cv2
-import numpy as np
-from numpy.typing import NDArray
 
 from shared.imaging.geometry import Doubles
-from shared.imaging.paste import Plane, paste
+from shared.imaging.look import Box, Image, Plane
+from shared.imaging.paste import paste
 from shared.imaging.warp import coarse, warp
-
-Image = NDArray[np.uint8]
-Box = tuple[int, int, int, int]
-"""x0, y0, x1, y1 in whole pixels, inside the picture; x1 and y1 exclusive."""
 
 
 @dataclass(frozen=True)
 class Still:
-    """Canvas and Look of `shared.vision.protocols`."""
+    """Canvas and Look."""
 
     image: Image
     """uint8 [h, w, 3], changed in place."""

@@ -28,7 +28,7 @@ from shared.video.turning import Box
 
 @dataclass(frozen=True)
 class FrameCanvas:
-    """Canvas and Look of `shared.vision.protocols`."""
+    """Canvas and Look of `shared.imaging.look`."""
 
     frame: Frame
     square: Square

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shared.imaging.geometry import invert, similarity
-from shared.vision.protocols import Canvas, Floats, Image
+from shared.imaging.look import Canvas
+from shared.vision.protocols import Floats, Image
 from shared.vision.templates import template as points_of
 
 

@@ -20,6 +20,7 @@ from shared.imaging.boost import join, split
 from shared.imaging.canvas import Still
 from shared.imaging.colour_match import match_colour
 from shared.imaging.geometry import invert, outline, region
+from shared.imaging.look import Canvas
 from shared.imaging.masks import box_mask
 from shared.imaging.masks import join as least
 from shared.imaging.paste_exact import paste_exact
@@ -29,7 +30,6 @@ from shared.vision.geometry import alignment
 from shared.vision.parameters import Parameters
 from shared.vision.pixels import Pixels
 from shared.vision.protocols import (
-    Canvas,
     Doubles,
     Floats,
     Image,

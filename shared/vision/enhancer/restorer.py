@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from shared.imaging.look import Canvas
 from shared.imaging.masks import box_mask
 from shared.vision.crops import align
 from shared.vision.geometry import five_points
-from shared.vision.protocols import Canvas, Floats, Image, ModelAssets
+from shared.vision.protocols import Floats, Image, ModelAssets
 from shared.vision.runtime import Runtime
 
 _FEATHER = 0.3

@@ -13,8 +13,9 @@ import cv2
 import numpy as np
 
 from shared.imaging.geometry import invert
+from shared.imaging.look import Look
 from shared.vision.geometry import Region, region_from_mesh, region_from_points
-from shared.vision.protocols import Floats, Image, Landmarks, Look, ModelAssets
+from shared.vision.protocols import Floats, Image, Landmarks, ModelAssets
 from shared.vision.runtime import Runtime
 
 _SIZE = 192

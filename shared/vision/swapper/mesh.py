@@ -13,9 +13,10 @@ from typing import NamedTuple, cast
 import cv2
 import numpy as np
 
+from shared.imaging.look import Canvas
 from shared.vision.canonical import canonical
 from shared.vision.geometry import pose_of
-from shared.vision.protocols import Canvas, Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
+from shared.vision.protocols import Floats, Image, Masker, ModelAssets, SourceFace, SwapOptions, Target
 from shared.vision.runtime import Runtime
 from shared.vision.swapper.analysis import analyse
 from shared.vision.swapper.filters import blur, enlarge, reduce, sample

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shared.vision.protocols import Box, Floats, Target
+from shared.imaging.look import Box
+from shared.vision.protocols import Floats, Target
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from shared.imaging.look import Look
 from shared.vision.geometry import Region, five_points, region_from_mesh
-from shared.vision.protocols import Embedder, Floats, Look
+from shared.vision.protocols import Embedder, Floats
 from shared.vision.tracking.looks import Nearby, upright
 
 _SIDE = 16

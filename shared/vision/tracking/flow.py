@@ -14,8 +14,9 @@ import cv2
 import numpy as np
 
 from shared.imaging.geometry import Doubles, invert
+from shared.imaging.look import Look
 from shared.vision.geometry import region_from_mesh
-from shared.vision.protocols import Floats, Image, Look
+from shared.vision.protocols import Floats, Image
 from shared.vision.tracking.looks import upright
 
 _SIDE = 128

@@ -12,8 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from shared.imaging.geometry import Doubles, invert, outline, region
+from shared.imaging.look import Box, Look
 from shared.vision.geometry import Region, region_from_mesh, region_from_points
-from shared.vision.protocols import Box, Floats, Image, Landmarker, Landmarks, Look
+from shared.vision.protocols import Floats, Image, Landmarker, Landmarks
 
 _ROOM = 1.0
 """Half of what is cut out around a crop, in sides of the crop: it may lie on its corner, and the next one beside it."""

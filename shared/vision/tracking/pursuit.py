@@ -11,11 +11,12 @@ from functools import cached_property
 import numpy as np
 
 from shared.imaging.geometry import Doubles, similarity
+from shared.imaging.look import Look
 from shared.vision.canonical import canonical
 from shared.vision.finder import fitting
 from shared.vision.geometry import five_of_68, five_points
 from shared.vision.measured import SURE
-from shared.vision.protocols import Detection, Embedder, Floats, FoundFace, Landmarker, Look, Refiner
+from shared.vision.protocols import Detection, Embedder, Floats, FoundFace, Landmarker, Refiner
 from shared.vision.tracking.appearance import Appearance, difference, small_picture, vector_of
 from shared.vision.tracking.flow import Patch, motion, moved, patch, shift
 from shared.vision.tracking.looks import Nearby, follow

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from shared.imaging.look import Look
 from shared.vision.finder import MEASURABLE, find_faces, fitting, side
 from shared.vision.geometry import Region, five_points, region_from_mesh
-from shared.vision.protocols import Detection, Floats, FoundFace, Look
+from shared.vision.protocols import Detection, Floats, FoundFace
 from shared.vision.tracking.flow import patch
 from shared.vision.tracking.looks import Nearby, follow, locate, upright
 from shared.vision.tracking.pursuit import Seen

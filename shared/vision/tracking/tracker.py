@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.vision.protocols import Detection, Look
+from shared.imaging.look import Look
+from shared.vision.protocols import Detection
 from shared.vision.tracking import searching
 from shared.vision.tracking.appearance import Appearance, difference, vector_of
 from shared.vision.tracking.pairing import Own, contested, distinct, lies_on, pairs

@@ -12,9 +12,10 @@ import numpy as np
 
 from shared.events.choices import Options
 from shared.imaging.canvas import Still
+from shared.imaging.look import Look
 from shared.vision.canonical import canonical
 from shared.vision.geometry import five_points
-from shared.vision.protocols import Detection, Floats, Image, Landmarks, Look
+from shared.vision.protocols import Detection, Floats, Image, Landmarks
 from shared.vision.tracking.casting import Known, choose
 from shared.vision.tracking.finishing import Cast, finish
 from shared.vision.tracking.looks import Nearby
