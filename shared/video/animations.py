@@ -27,7 +27,10 @@ def walked(container: str, source: Source) -> Walk:
 
 
 def is_animated(container: str, source: Source) -> bool:
-    """Whether a GIF, WebP or PNG has more than one picture, as far as its blocks say so. Never raises for damage."""
+    """Whether a GIF, WebP or PNG has more than one picture, as far as its blocks say so.
+
+    Never raises for damage; MediaCorruptError for what has blocks without end.
+    """
     if container == "webp":
         head = source.at(12, 9)
         return head[:4] == b"VP8X" and len(head) == 9 and bool(head[8] & 2)
@@ -56,20 +59,23 @@ def _gif_blocks(source: Source) -> Iterator[int]:
     packed = reader.take(13)[10:11]
     place = _table(packed[0]) if packed else 0
     reader.skip(place)
-    while block := reader.take(1):
-        if block[0] == _IMAGE:
+    count = 0
+    while not reader.short:
+        count = counted(count)
+        block = reader.take(1)
+        if block == b"\x2c":
             packed = reader.take(9)[8:9]
             reader.skip((_table(packed[0]) if packed else 0) + 1)
             reader.blocks()
             yield _IMAGE
-        elif block[0] == 0x21:
+        elif block == b"\x21":
             first = reader.take(1) == b"\xff" and reader.named(b"NETSCAPE2.0")
             data = reader.blocks()
             if first and len(data) >= 3 and data[0] == 1:
                 again = struct.unpack("<H", data[1:3])[0]
                 yield -(again + 1)
         else:
-            if block[0] == _END:
+            if reader.ends(block):
                 yield _END
             return
 
@@ -86,6 +92,8 @@ class _Reader:
 
     def __init__(self, source: Source) -> None:
         self._source, self._start, self._data, self._at = source, 0, b"", 0
+        self.short = False
+        """Whether a block breaks off."""
 
     def take(self, size: int) -> bytes:
         if self._at + size > len(self._data):
@@ -93,7 +101,15 @@ class _Reader:
             self._data = self._source.at(self._start, max(size, self._BLOCK))
         found = self._data[self._at : self._at + size]
         self._at += len(found)
+        self.short |= len(found) < size
         return found
+
+    def ends(self, block: bytes) -> bool:
+        """Whether nothing but the end follows. Some writers leave it out, some put zeros before it."""
+        count = 0
+        while block == b"\0":
+            count, block = counted(count), self.take(1)
+        return block in (b"", b"\x3b")
 
     def skip(self, size: int) -> None:
         self.take(size)

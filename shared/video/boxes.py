@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shared.video.source import Source
 from shared.video.walking import counted
 
-_MOST = 2**22
+MOST = 2**22
 """Entries of one table that are read: four bytes each, so that hostile ones take no memory."""
 
 
@@ -56,7 +56,7 @@ class Box:
     def table(self, at: int, count: int) -> array[int]:
         """`count` numbers of four bytes, or as many as there are. Raises LookupError where they are too many."""
         count = min(count, max(0, self.end - self.begin - at) // 4)
-        if count > _MOST:
+        if count > MOST:
             raise LookupError
         values = array("I", self.source.at(self.begin + at, 4 * count))
         if sys.byteorder == "little":

@@ -41,6 +41,8 @@ def broken(source: Source) -> bool:
                 fragments.add(box, found)
     except LookupError:
         return False
+    if not found:  # an index that is packed (`cmov`), of another file's tracks, or of none
+        return False
     film = [track for track in found.values() if track.kind in (VIDEO, SOUND)]
     scale = _scale(moov)
     return (
@@ -104,17 +106,22 @@ def _ends_early(moov: Box, found: Sequence[Track], scale: int) -> bool:
 
 
 def _indexed_further(top: Sequence[Box], found: Mapping[int, Track]) -> bool:
-    """Whether segment indices (8.16.3) tell of more than the fragments have. Some indices are of further indices."""
-    told: dict[tuple[int, int], float] = {}
-    for box in top:
-        if box.name == b"sidx":
-            at = 28 if box.version == 1 else 20
-            rows = box.table(at + 4, 3 * box.number(at + 2, 2))
-            for place in range(0, len(rows) - 2, 3):
-                key = box.number(4, 4), rows[place] >> 31
-                told[key] = told.get(key, 0.0) + rows[place + 1] / (box.number(8, 4) or 1)
+    """Whether segment indices (8.16.3) tell of more than the fragments have.
+
+    Some indices are of further indices, some of segments that have their own, so times count once.
+    """
+    told: dict[int, list[tuple[int, int]]] = {}
+    scales: dict[int, int] = {}
+    for box in (box for box in top if box.name == b"sidx"):
+        number, at = box.number(4, 4), 28 if box.version == 1 else 20
+        scales[number] = box.number(8, 4) or 1
+        begin = box.long(12)
+        end = begin + sum(box.table(at + 4, 3 * box.number(at + 2, 2))[1::3])
+        told.setdefault(number, []).append((begin, end))
     return any(
-        seconds > found[number].held + _slack(found[number]) for (number, _), seconds in told.items() if number in found
+        sum(end - begin for begin, end in _united(spans)) / scales[number] > found[number].held + _slack(found[number])
+        for number, spans in told.items()
+        if number in found
     )
 
 

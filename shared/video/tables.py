@@ -8,9 +8,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 
-from shared.video.boxes import Box
+from shared.video.boxes import MOST, Box
 
 VIDEO, SOUND = b"vide", b"soun"
 UNKNOWN = frozenset((0, 2**32 - 1, 2**64 - 1))
@@ -87,12 +87,12 @@ def _lengths(track: Track, trak: Box) -> None:
 
 def _samples(track: Track, stbl: Box) -> None:
     tables = {box.name: box for box in stbl}
-    stsz, stts, ctts = tables.get(b"stsz"), tables.get(b"stts"), tables.get(b"ctts")
+    stsz, stts, ctts = tables.get(b"stsz", tables.get(b"stz2")), tables.get(b"stts"), tables.get(b"ctts")
     if stsz is None or stts is None:
         track.exact = False
         return
-    count, size = stsz.number(8, 4), stsz.number(4, 4)
-    sizes = array("I") if size else stsz.table(12, count)
+    count, size = stsz.number(8, 4), 0 if stsz.name == b"stz2" else stsz.number(4, 4)
+    sizes = array("I") if size else _sizes(stsz, count)
     deltas = stts.table(8, 2 * stts.number(4, 4))
     lasting = [(deltas[at], deltas[at + 1]) for at in range(0, len(deltas) - 1, 2)]
     track.samples = count if size else len(sizes)
@@ -104,6 +104,20 @@ def _samples(track: Track, stbl: Box) -> None:
     placed, least = _place(track, tables, array("Q", [0, *accumulate(sizes)]), size)
     timed = sum(number for number, _ in lasting)
     track.promised = max(count, timed, least) - min(track.samples, timed, placed)
+
+
+def _sizes(box: Box, count: int) -> array[int]:
+    """Of each sample; in a compact table (`stz2`, 8.7.3.3) they have 4, 8 or 16 bits. Raises LookupError as `table`."""
+    if box.name == b"stsz":
+        return box.table(12, count)
+    bits = box.number(7, 1)
+    if bits not in (4, 8, 16) or count > MOST:
+        raise LookupError
+    data = box.source.at(box.begin + 12, min(-(-count * bits // 8), max(0, box.end - box.begin - 12)))
+    if bits == 16:
+        return array("I", (high << 8 | low for high, low in zip(data[::2], data[1::2], strict=False)))
+    halves = (half for byte in data for half in (byte >> 4, byte & 15))
+    return array("I", islice(halves, count) if bits == 4 else data)
 
 
 def _place(track: Track, tables: dict[bytes, Box], ends: array[int], size: int) -> tuple[int, int]:

@@ -20,9 +20,14 @@ def walked(container: str, source: Source) -> Walk:
     return animations.walked(container, source)
 
 
+_FILM = frozenset((b"moov", b"moof", b"mdat", b"styp", b"sidx", b"ssix", b"prft", b"emsg"))
+"""Boxes of which nothing may be missing; what else breaks off, or is no box at all, was put behind the film by phones,
+dashcams and taggers, and every player stops before it."""
+
+
 def _boxes(source: Source) -> Walk:
     """ISO 14496-12, 4.2."""
-    place, count, indexed = 0, 0, False
+    place, count, indexed, fragmented = 0, 0, False, False
     while place + 8 <= source.size:
         count = counted(count)
         head = source.at(place, 16)
@@ -30,8 +35,9 @@ def _boxes(source: Source) -> Walk:
         if size == 1:
             size = int.from_bytes(head[8:16], "big")
         if size and (size < 8 or place + size > source.size):
-            return Walk(False, indexed)
+            return Walk(indexed and not fragmented and head[4:8] not in _FILM, indexed)
         indexed |= head[4:8] in (b"moov", b"moof")
+        fragmented = head[4:8] == b"moof" or (fragmented and head[4:8] != b"mfra")  # which stands behind the last
         if size == 0:  # up to the end
             return Walk(True, indexed)
         place += size
