@@ -59,10 +59,8 @@ def _gif_blocks(source: Source) -> Iterator[int]:
     packed = reader.take(13)[10:11]
     place = _table(packed[0]) if packed else 0
     reader.skip(place)
-    count = 0
     while not reader.short:
-        count = counted(count)
-        block = reader.take(1)
+        block = reader.begin()
         if block == b"\x2c":
             packed = reader.take(9)[8:9]
             reader.skip((_table(packed[0]) if packed else 0) + 1)
@@ -92,6 +90,7 @@ class _Reader:
 
     def __init__(self, source: Source) -> None:
         self._source, self._start, self._data, self._at = source, 0, b"", 0
+        self._count = 0
         self.short = False
         """Whether a block breaks off."""
 
@@ -104,11 +103,15 @@ class _Reader:
         self.short |= len(found) < size
         return found
 
+    def begin(self) -> bytes:
+        """The first byte of the next block. Raises MediaCorruptError where the file has too many, large and small."""
+        self._count = counted(self._count)
+        return self.take(1)
+
     def ends(self, block: bytes) -> bool:
         """Whether nothing but the end follows. Some writers leave it out, some put zeros before it."""
-        count = 0
         while block == b"\0":
-            count, block = counted(count), self.take(1)
+            block = self.begin()
         return block in (b"", b"\x3b")
 
     def skip(self, size: int) -> None:
@@ -120,9 +123,8 @@ class _Reader:
 
     def blocks(self) -> bytes:
         """Step over data blocks up to the empty one; the last that was not empty."""
-        last, count = b"", 0
-        while (size := self.take(1)) and size[0]:
-            count = counted(count)
+        last = b""
+        while (size := self.begin()) and size[0]:
             last = self.take(size[0])
         return last
 

@@ -11,12 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shared.rejections import MediaCorruptError
+from shared.video import walking
 from shared.video.animation import animate
 from shared.video.choosing import choose, finished
 from shared.video.cut import cut
 from shared.video.encode import ClipWriter
 from shared.video.faults import EncodeFailedError
 from shared.video.plan import Part, Plan
+from shared.video.sniff import sniff
+from shared.video.source import Source
 from tests.unit.video import made
 from tests.unit.video.chain import Finished, facts, through
 from tests.unit.video.made import Recipe, ticks
@@ -117,6 +121,24 @@ def test_of_no_picture_at_all_nothing_can_be_made(form: str, tmp_path: Path) -> 
     plan = Plan(found, (Part(made.NO_REF, piece.start, piece.end, piece.frames, piece.cut),), window=2)
     with pytest.raises(EncodeFailedError, match="No clip holds a picture"):
         animate([clip], plan, tmp_path / f"out.{form}", choice, quality=92)
+
+
+@pytest.mark.parametrize("comments", [1, 3])
+def test_blocks_without_end_are_counted_over_the_whole_file(
+    comments: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "_MOST", 1000)
+    with Image.new("P", (16, 16)) as image:
+        image.save(source := tmp_path / "source.gif")
+    data = source.read_bytes()
+    place = data.index(b"\x2c", 13 + 3 * 2)
+    source.write_bytes(data[:place] + (b"\x21\xfe" + b"\1x" * 400 + b"\0") * comments + data[place:])
+    with source.open("rb", buffering=0) as file:
+        if comments == 1:
+            assert sniff(Source(file.fileno())) is None, "a still picture"
+            return
+        with pytest.raises(MediaCorruptError):
+            sniff(Source(file.fileno()))
 
 
 def test_an_animated_picture_becomes_a_video(tmp_path: Path) -> None:
