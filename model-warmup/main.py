@@ -83,12 +83,13 @@ def watch(settings: Settings, filler: Filler, specs: Sequence[ModelSpec], second
     """Fill, and fetch again what is missing or damaged later, and what a channel stands for by then; for all tenants,
     whose functions cannot fetch here.
 
-    Ends with SIGTERM; a source that fails may recover. Each round has its own cache objects: between rounds none is
-    held, so that room can be made for a new version.
+    Ends with SIGTERM, at once: every step survives a kill, and an exception would come up in the midst of an import,
+    which turns it into another. A source that fails may recover. Each round has its own cache objects: between rounds
+    none is held, so that room can be made for a new version.
     """
     from shared.tenancy import directory  # every stage's init step would pay for it
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     known = settings.tenants
     tenants = directory.load(known.tenants, folder=known.folder if Path(known.folder).is_dir() else "")
     while True:

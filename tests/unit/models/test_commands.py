@@ -53,7 +53,7 @@ def test_list_tells_every_model(models: Models) -> None:
     assert lines[0] == ["name", "role", "commercial", "licence", "size", "cached"]
     rows = {line[0]: line[1:] for line in lines[1:]}
     assert rows.keys() == catalog.default().models.keys()
-    assert rows["face_mesh"] == ["landmarker", "yes", "Apache-2.0", "2.4 MB", "no"]
+    assert rows["face_mesh"] == ["landmarker", "yes", "Apache-2.0", "2.5 MB", "no"]
     assert rows["ghost_1_256"][1] == "no", "with what it uses"
     assert rows["scrfd"][3] == "?"
 
