@@ -31,6 +31,9 @@ from shared.video.sniff import Kind, sniff
 from shared.video.source import Source
 from shared.video.walk import walked
 
+_UNSETTLED = 3
+"""First pictures of a file whose times need not be in their order: VLC learns only from them how late pictures are."""
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -88,13 +91,13 @@ def _film(source: Source, kind: Kind, wanted: Wanted, damage: Damage) -> Iterato
     reformat = VideoReformatter()
     with opening.opened(source, kind, damaged=damage.truncated) as container:
         last = None
-        for frame, key, damaged in _decoded(container, wanted, damage):
+        for number, (frame, key, damaged) in enumerate(_decoded(container, wanted, damage)):
             damage.changes |= _changes(frame, wanted)
             planes = _planes(reformat, frame, wanted)
             pts = frame.pts if frame.pts is not None else (0 if last is None else last + 1)
-            torn = last is not None and pts < last  # the container's times are not in the order of its pictures
+            back = last is not None and pts < last  # the container's times are not in the order of its pictures
             last = pts if last is None else max(pts, last + 1)
-            yield Decoded(planes, last, frame.duration or 0, key, damaged or torn)
+            yield Decoded(planes, last, frame.duration or 0, key, damaged or (back and number >= _UNSETTLED))
 
 
 def _decoded(container: InputContainer, wanted: Wanted, damage: Damage) -> Iterator[tuple[VideoFrame, bool, bool]]:

@@ -119,6 +119,20 @@ def test_one_picture_that_is_shown_for_long(container: str, codec: str, tone: bo
     good(tmp_path / f"one.{container}", 1)
 
 
+def test_times_of_the_first_pictures_that_are_not_in_their_order(tmp_path: Path) -> None:
+    """VLC's first packets have no time of decoding, and the first picture gets the time of the third."""
+    source = made.make(tmp_path / "source.mp4", Recipe())
+    with av.open(str(source)) as held, av.open(str(tmp_path / "late.mkv"), "w") as out:
+        stream = out.add_stream_from_template(held.streams.video[0])
+        for number, packet in enumerate(packet for packet in held.demux(video=0) if packet.size):
+            packet.stream = stream
+            packet.pts = (packet.pts or 0) + (0 if number else 2 * 512)
+            out.mux(packet)
+    found = good(tmp_path / "late.mkv")
+    again = through(tmp_path / "late.mkv", tmp_path).path
+    assert facts(again).frames == found.frames
+
+
 def forgotten(data: bytes) -> bytes:
     """As a browser leaves a recording that it never closed: no list of places."""
     place, begin, size = element(data, SEEK_HEAD)
