@@ -19,8 +19,9 @@ ABLE = {
 HEADER = b"[Script Info]\r\nScriptType: v4.00+\r\n\r\n[Events]\r\n"
 """What FFmpeg's writer of MP4's subtitles asks for."""
 _READERS: dict[str, Callable[[bytes], bytes]] = {}
-_STYLE = re.compile(rb"\{\\[^}]*\}")
-_TAG = re.compile(rb"</?[a-zA-Z][^>]*>")
+# neither reaches over the begin of another: hostile lines would be looked through again and again
+_STYLE = re.compile(rb"\{\\[^{}]*\}")
+_TAG = re.compile(rb"</?[a-zA-Z][^<>]*>")
 _ASS_FIELDS = 8
 """Before the text of a Matroska block of ASS."""
 

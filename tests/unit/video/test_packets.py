@@ -13,6 +13,7 @@ from shared.video.groups import Group, groups, stands_alone
 from shared.video.light import Light, light, messages
 from shared.video.parameters import Sets, begins_with_header, h264, repeated, units_of
 from shared.video.passing import Passing
+from shared.video.texts import rewriter
 from shared.video.times import decode_times
 from shared.video.units import Bits, lengthed, payload, split, split_started, started
 from tests.unit.video import made
@@ -53,10 +54,23 @@ LONG = 2**20
 """Bytes of which nothing may take more than a few looks: what grows with their square would not come to an end."""
 
 
+def rewriting(line: bytes) -> bytes:
+    able = rewriter("subrip", "mp4")
+    assert able is not None
+    return able[1](line)
+
+
+def test_words_lose_their_look() -> None:
+    assert rewriting(b"{\\an8}<i>one</i> < two <3 {three}") == b"one < two <3 {three}"
+    assert rewriting(b"{\\an8 {\\b1}bold <b<i>") == b"{\\an8 bold <b"
+
+
 def test_hostile_bytes_take_no_more_time_than_they_are_long() -> None:
     unit = b"\x67" + bytes(LONG) + b"\2"
     assert list(split_started(started([unit, UNITS[1]]))) == [unit, UNITS[1]]
     assert sum(1 for _ in messages(bytes(LONG) + b"\x80")) == LONG // 2
+    for opening in (b"<a", b"{\\"):
+        assert rewriting(opening * LONG) == opening * LONG
     with pytest.raises(IndexError):
         av1.size(b"\x04" + bytes(7) + b"\x02" + bytes(LONG))
 
