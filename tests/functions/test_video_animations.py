@@ -10,6 +10,7 @@ from PIL import Image
 
 from shared.context import Models
 from tests.functions.film import Film
+from tests.unit.video.animated import shown
 
 STEPS = [40, 60, 100, 40, 250, 30, 70]
 """Milliseconds that each frame is shown for."""
@@ -34,18 +35,6 @@ def frames(astronaut: Path) -> list[Image.Image]:
     return found
 
 
-def seen(path: Path) -> tuple[list[int], list[np.ndarray], int]:
-    """Milliseconds and RGBA of each frame, and how often it is played (0: for ever), as Pillow says it."""
-    with Image.open(path) as image:
-        durations, pictures = [], []
-        for number in range(image.n_frames):
-            image.seek(number)
-            image.load()
-            durations.append(round(image.info["duration"]))
-            pictures.append(np.asarray(image.convert("RGBA")))
-        return durations, pictures, image.info.get("loop", 1)
-
-
 @pytest.mark.parametrize(("form", "loop"), [("gif", 3), ("gif", None), ("png", 2), ("webp", 3)])
 def test_delays_loops_and_transparency_are_kept(
     form: str, loop: int | None, tmp_path: Path, registry: Models, astronaut: Path
@@ -59,14 +48,14 @@ def test_delays_loops_and_transparency_are_kept(
     result, path = film.run(film.job(astronaut, target, quality=100))
     assert path.suffix == f".{form}"
     assert (result.frames, result.frames_swapped, result.seconds) == (len(STEPS), len(STEPS), sum(STEPS) / 1000)
-    before, after = seen(target), seen(path)
+    before, after = shown(target), shown(path)
     assert after[0] == before[0] == STEPS
     assert after[2] == before[2]
     assert not {"frames_dropped", "alpha_dropped"} & {*result.warnings}
     for old, new in zip(before[1], after[1], strict=True):
         assert np.array_equal(new[..., 3], old[..., 3])
-        shown = old[..., 3] == 255
-        change = np.abs(old[..., :3].astype(int) - new[..., :3]).max(2) * shown
+        opaque = old[..., 3] == 255
+        change = np.abs(old[..., :3].astype(int) - new[..., :3]).max(2) * opaque
         assert change[60:160, 60:160].max() > 40, "the face"
         assert change[BELOW].mean() < 6, "palette and encoder alone"
 
@@ -86,7 +75,7 @@ def test_a_png_whose_still_picture_is_not_part_of_the_animation_is_the_animation
     film = Film(tmp_path / "objects", registry)
     result, path = film.run(film.job(astronaut, target))
     assert (result.frames, result.frames_swapped) == (len(rest), len(rest))
-    assert seen(path)[0] == STEPS[1:]
+    assert shown(path)[0] == STEPS[1:]
 
 
 @pytest.mark.parametrize(("form", "into"), [("gif", "webp"), ("png", "gif"), ("webp", "png")])
@@ -97,6 +86,6 @@ def test_one_kind_of_animation_becomes_another(
     first.save(target := tmp_path / f"target.{form}", save_all=True, append_images=rest, duration=STEPS, **KEPT[form])
     film = Film(tmp_path / "objects", registry)
     _, path = film.run(film.job(astronaut, target, format=into))
-    before, after = seen(target), seen(path)
+    before, after = shown(target), shown(path)
     assert after[0] == STEPS
     assert max(int((new[..., 3] != old[..., 3]).sum()) for old, new in zip(before[1], after[1], strict=True)) == 0

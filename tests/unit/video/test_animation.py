@@ -22,6 +22,7 @@ from shared.video.plan import Part, Plan
 from shared.video.sniff import sniff
 from shared.video.source import Source
 from tests.unit.video import made
+from tests.unit.video.animated import shown
 from tests.unit.video.chain import Finished, facts, through
 from tests.unit.video.made import Recipe, ticks
 
@@ -30,23 +31,11 @@ STEPS = (40, 80, 20, 40, 200, 60, 40)
 FORMATS = ("gif", "webp", "png")
 
 
-def _seen(path: Path) -> tuple[list[int], list[np.ndarray], int]:
-    """Milliseconds and RGBA of each frame, and how often it is played (0: for ever)."""
-    with Image.open(path) as image:
-        durations, pictures = [], []
-        for number in range(image.n_frames):
-            image.seek(number)
-            image.load()
-            durations.append(round(image.info["duration"]))
-            pictures.append(np.asarray(image.convert("RGBA")))
-        return durations, pictures, image.info.get("loop", 1)
-
-
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_video_becomes_an_animation_with_its_own_durations(form: str, tmp_path: Path) -> None:
     recipe = Recipe("mkv", ticks=ticks(STEPS), time_base=made.MILLISECOND, keys=4)
     done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form)
-    durations, pictures, loop = _seen(done.path)
+    durations, pictures, loop = shown(done.path)
     assert (durations[:-1], loop, done.warnings) == (list(STEPS), 0, ())
     for number, picture in enumerate(pictures):
         right = np.abs(picture[..., :3].astype(int) - made.picture(number, (96, 64))).mean()
@@ -57,7 +46,7 @@ def test_a_video_becomes_an_animation_with_its_own_durations(form: str, tmp_path
 @pytest.mark.parametrize("form", FORMATS)
 def test_transparency_is_kept(form: str, tmp_path: Path) -> None:
     done = through(CASES / "alpha_vp9.webm", tmp_path, container=form)
-    _, pictures, _ = _seen(done.path)
+    _, pictures, _ = shown(done.path)
     assert float((pictures[0][..., 3] == 0).mean()) == pytest.approx(0.587, abs=0.02)
 
 
@@ -69,7 +58,7 @@ def test_it_is_played_as_often_as_its_source(form: str, tmp_path: Path) -> None:
     played = facts(source).loops
     done = _unchanged(source, tmp_path, frames)
     assert facts(done).loops == played
-    assert _seen(done)[0] == [40, 60, 100, 40, 50]
+    assert shown(done)[0] == [40, 60, 100, 40, 50]
 
 
 def _unchanged(source: Path, folder: Path, frames: list[Image.Image]) -> Path:
@@ -100,7 +89,7 @@ def test_frames_that_no_browser_would_show_for_their_time_are_dropped_and_that_i
     recipe = Recipe("mkv", ticks=tuple(range(0, 100, 10)), time_base=made.MILLISECOND)
     done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form, seconds=10)
     assert done.warnings == ("frames_dropped",)
-    assert _seen(done.path)[0] == [20, 20, 20, 20, 50]
+    assert shown(done.path)[0] == [20, 20, 20, 20, 50]
 
 
 @pytest.mark.parametrize(("form", "step"), [("gif", 20), ("webp", 11), ("png", 11)])
@@ -108,7 +97,7 @@ def test_frames_are_as_short_as_browsers_show_them(form: str, step: int, tmp_pat
     recipe = Recipe("mkv", ticks=tuple(range(0, 10 * step, step)), time_base=made.MILLISECOND)
     done = through(made.make(tmp_path / "source.mkv", recipe), tmp_path, container=form, seconds=10)
     assert done.warnings == ()
-    assert _seen(done.path)[0][:-1] == [step] * 9
+    assert shown(done.path)[0][:-1] == [step] * 9
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -147,7 +136,7 @@ def test_an_animated_picture_becomes_a_video(tmp_path: Path) -> None:
     folder.mkdir()
     done = through(gif, folder, container="mp4")
     assert set(done.choice.warnings) == {"alpha_dropped", "chroma_reduced"}
-    (_, before, _), after = _seen(gif), made.decoded(done.path, "rgb24")
+    (_, before, _), after = shown(gif), made.decoded(done.path, "rgb24")
     assert len(after) == len(before)
     solid = before[3][..., 3] == 255
     assert np.abs(after[3][1][solid].astype(int) - before[3][solid][:, :3]).mean() < 12
@@ -162,7 +151,7 @@ def test_an_animation_is_upright_and_its_pixels_are_square(form: str, rotation: 
     source = made.make(tmp_path / "source.mp4", recipe)
     found = facts(source)
     done = through(source, tmp_path, container=form)
-    _, pictures, _ = _seen(done.path)
+    _, pictures, _ = shown(done.path)
     assert finished(found, done.choice) == pictures[0].shape[1::-1] == ((64, 128) if rotation % 180 else (128, 64))
     expected = np.rot90(cv2.resize(made.picture(0, (96, 64)), (128, 64)), found.rotation // 90)
     assert np.abs(pictures[0][..., :3].astype(int) - expected).mean() < 14
