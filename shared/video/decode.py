@@ -22,7 +22,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from shared.rejections import MediaCorruptError, MediaTruncatedError, UnsupportedMediaTypeError
 from shared.video import animations, opening
-from shared.video.decoders import decoder
+from shared.video.decoders import UNDECODABLE, decoder
 from shared.video.delays import DEMUXERS, shown_for
 from shared.video.facts import FORMAT_CHANGES, SIZE_CHANGES
 from shared.video.formats import layout, planar
@@ -116,7 +116,7 @@ def _decoded(container: InputContainer, wanted: Wanted, damage: Damage) -> Itera
         try:
             made = context.decode(packet)
             going = packet is not None
-        except av.error.InvalidDataError:  # the next call goes on behind it, also when it is the end
+        except UNDECODABLE:  # the next call goes on behind it, also when it is the end
             damage.lost += 1
             after_loss, made = True, []
         except av.error.EOFError:

@@ -13,6 +13,10 @@ _WITH_ALPHA = {"vp9": "libvpx-vp9", "vp8": "libvpx"}
 """FFmpeg's own decoders of these drop what lies beside the picture, where its alpha is."""
 _PLAIN = {decoder: codec for codec, decoder in _WITH_ALPHA.items()} | {"libdav1d": "av1"}
 
+UNDECODABLE = (av.error.InvalidDataError, av.error.ExternalError, av.error.PatchWelcomeError)
+"""What a decoder says of one packet, after which it goes on: also of what zlib cannot unpack (PNG), and of what only a
+damaged header asks for."""
+
 
 def decoder(stream: VideoStream, *, alpha: bool, threads: int) -> VideoCodecContext:
     """Not yet open. `alpha`: whether the file says that there is one beside the picture; `threads`: at most so many."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import av
 from av.container import InputContainer
 from av.stream import Stream
 from av.video.frame import VideoFrame
@@ -26,7 +25,7 @@ from shared.rejections import (
 )
 from shared.video import opening, promises
 from shared.video.counting import Span, span, too_many
-from shared.video.decoders import codec, decoder
+from shared.video.decoders import UNDECODABLE, codec, decoder
 from shared.video.facts import Colour, Facts, Other
 from shared.video.formats import layout, planar
 from shared.video.sniff import MP4, Kind, sniff
@@ -98,7 +97,7 @@ def _first(container: InputContainer, stream: VideoStream, alpha: bool) -> Video
         try:
             for frame in context.decode(packet if packet.size else None):
                 return frame
-        except av.error.InvalidDataError:
+        except UNDECODABLE:
             continue
     raise MediaCorruptError("No picture of the video can be decoded.")
 

@@ -200,3 +200,15 @@ def test_what_stands_behind_the_last_picture_of_a_gif(tail: str, tmp_path: Path)
 @pytest.mark.parametrize("missing", [2, 3, 40])
 def test_a_gif_that_breaks_off_in_a_picture(missing: int, tmp_path: Path) -> None:
     assert short(kept(tmp_path, animation(tmp_path)[:-missing], "cut.gif"))
+
+
+def test_a_picture_of_a_png_that_cannot_be_unpacked_is_left_out(tmp_path: Path) -> None:
+    made.make(tmp_path / "film.mp4", Recipe())
+    data = bytearray(through(tmp_path / "film.mp4", tmp_path, container="png").path.read_bytes())
+    at = data.index(b"fdAT", len(data) // 2) + 40
+    data[at : at + 60] = bytes(60)
+    path = kept(tmp_path, bytes(data), "torn.png")
+    found = facts(path)
+    with frames.decoded(path, found) as pictures:
+        decoded = sum(1 for _ in pictures)
+    assert (found.frames, decoded, pictures.damage) == (FRAMES, FRAMES - 1, ("frames_damaged",))
