@@ -60,7 +60,7 @@ def shown(canvas: FrameCanvas) -> NDArray[np.uint8]:
 @pytest.mark.parametrize(("pixel_format", "rotation"), [*itertools.product(FORMATS, ROTATIONS)])
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_face_is_cut_out_as_from_the_picture(pixel_format: str, rotation: int, colour: Colour) -> None:
-    facts = about(184, 136, pixel_format, rotation, colour)
+    facts = about(185, 137, pixel_format, rotation, colour)
     for aspect, scale in zip(ASPECTS, CUT, strict=True):
         canvas = smooth(replace(facts, sample_aspect=aspect))
         picture = Still(shown(canvas))
@@ -68,7 +68,7 @@ def test_a_face_is_cut_out_as_from_the_picture(pixel_format: str, rotation: int,
         for x, y in ((width * 0.4, height * 0.6), (3, 4)):
             back = invert(turned(scale, x, y))
             off = canvas.cut(back, (SIDE, SIDE)).astype(int) - picture.cut(back, (SIDE, SIDE))
-            assert np.abs(off).mean() < (6 if colour is COLOURS[2] else 2), (aspect, scale)
+            assert np.abs(off).mean() < (6 if colour is COLOURS[2] else 2.5), (aspect, scale)
             grey = canvas.grey(back, (SIDE, SIDE)).astype(float)
             assert grey.shape == (SIDE, SIDE)
             if layout(pixel_format).kind != "gbr" and grey.std() > 5:
@@ -81,7 +81,7 @@ def test_a_face_is_cut_out_as_from_the_picture(pixel_format: str, rotation: int,
 def test_vid_05_a_face_is_laid_as_over_the_picture_and_the_rest_stays_bit_for_bit(
     pixel_format: str, rotation: int, colour: Colour
 ) -> None:
-    facts = about(184, 136, pixel_format, rotation, colour)
+    facts = about(185, 137, pixel_format, rotation, colour)
     level = (150, 150, 150) if pixel_format.startswith("gray") else (60, 150, 190)
     crop = np.full((SIDE, SIDE, 3), level, np.uint8)
     for aspect, scale in zip(ASPECTS, LAID, strict=True):
