@@ -61,6 +61,8 @@ def shown(canvas: FrameCanvas) -> NDArray[np.uint8]:
 @pytest.mark.parametrize("colour", COLOURS)
 def test_a_face_is_cut_out_as_from_the_picture(pixel_format: str, rotation: int, colour: Colour) -> None:
     facts = about(185, 137, pixel_format, rotation, colour)
+    coarse = layout(pixel_format).shift[0] > 1  # pictures stretch the last colour of a row that is not whole
+    limit = 6 if colour is COLOURS[2] else 3 if coarse else 2
     for aspect, scale in zip(ASPECTS, CUT, strict=True):
         canvas = smooth(replace(facts, sample_aspect=aspect))
         picture = Still(shown(canvas))
@@ -68,7 +70,7 @@ def test_a_face_is_cut_out_as_from_the_picture(pixel_format: str, rotation: int,
         for x, y in ((width * 0.4, height * 0.6), (3, 4)):
             back = invert(turned(scale, x, y))
             off = canvas.cut(back, (SIDE, SIDE)).astype(int) - picture.cut(back, (SIDE, SIDE))
-            assert np.abs(off).mean() < (6 if colour is COLOURS[2] else 2.5), (aspect, scale)
+            assert np.abs(off).mean() < limit, (aspect, scale)
             grey = canvas.grey(back, (SIDE, SIDE)).astype(float)
             assert grey.shape == (SIDE, SIDE)
             if layout(pixel_format).kind != "gbr" and grey.std() > 5:
