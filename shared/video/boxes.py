@@ -17,6 +17,10 @@ MOST = 2**22
 """Entries of one table that are read: four bytes each, so that hostile ones take no memory."""
 
 
+class TooLongError(Exception):
+    """A table that is not read: nobody can say whether it holds."""
+
+
 @dataclass(frozen=True)
 class Box:
     source: Source
@@ -54,10 +58,10 @@ class Box:
         return self.number(at, 8 if self.version == 1 else 4)
 
     def table(self, at: int, count: int) -> array[int]:
-        """`count` numbers of four bytes, or as many as there are. Raises LookupError where they are too many."""
+        """`count` numbers of four bytes, or as many as there are. Raises TooLongError where they are too many."""
         count = min(count, max(0, self.end - self.begin - at) // 4)
         if count > MOST:
-            raise LookupError
+            raise TooLongError
         values = array("I", self.source.at(self.begin + at, 4 * count))
         if sys.byteorder == "little":
             values.byteswap()

@@ -13,7 +13,7 @@ _FIELDS = (0x100, 0x200, 0x400, 0x800)
 
 
 def add(moof: Box, tracks: dict[int, Track]) -> None:
-    """Raises LookupError for runs that are too long to be read."""
+    """Raises TooLongError for runs that are too long to be read."""
     after = moof.start
     for traf in moof:
         tfhd = traf.first(b"tfhd") if traf.name == b"traf" else None

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from shared.video import fragments
-from shared.video.boxes import Box, boxes
+from shared.video.boxes import Box, TooLongError, boxes
 from shared.video.source import Source
 from shared.video.tables import SOUND, UNKNOWN, VIDEO, Track, tracks
 
@@ -39,7 +39,7 @@ def broken(source: Source) -> bool:
         for box in top:
             if box.name == b"moof":
                 fragments.add(box, found)
-    except LookupError:
+    except TooLongError:
         return False
     if not found:  # an index that is packed (`cmov`), of another file's tracks, or of none
         return False

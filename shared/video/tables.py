@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
 
-from shared.video.boxes import MOST, Box
+from shared.video.boxes import MOST, Box, TooLongError
 
 VIDEO, SOUND = b"vide", b"soun"
 UNKNOWN = frozenset((0, 2**32 - 1, 2**64 - 1))
@@ -56,7 +56,7 @@ class Track:
 
 
 def tracks(moov: Box) -> dict[int, Track]:
-    """By their numbers. Raises LookupError for tables that are too long to be read."""
+    """By their numbers. Raises TooLongError for tables that are too long to be read."""
     found = {}
     for trak in moov:
         head, hdlr = trak.first(b"tkhd"), trak.first(b"mdia", b"hdlr")
@@ -107,12 +107,12 @@ def _samples(track: Track, stbl: Box) -> None:
 
 
 def _sizes(box: Box, count: int) -> array[int]:
-    """Of each sample; in a compact table (`stz2`, 8.7.3.3) they have 4, 8 or 16 bits. Raises LookupError as `table`."""
+    """Of each sample; in a compact table (`stz2`, 8.7.3.3) of 4, 8 or 16 bits. Raises TooLongError."""
     if box.name == b"stsz":
         return box.table(12, count)
     bits = box.number(7, 1)
     if bits not in (4, 8, 16) or count > MOST:
-        raise LookupError
+        raise TooLongError
     data = box.source.at(box.begin + 12, min(-(-count * bits // 8), max(0, box.end - box.begin - 12)))
     if bits == 16:
         return array("I", (high << 8 | low for high, low in zip(data[::2], data[1::2], strict=False)))

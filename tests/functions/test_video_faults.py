@@ -11,8 +11,9 @@ import pytest
 from shared.context import Models
 from shared.rejections import MediaCorruptError
 from tests.functions.film import Film, pictures
-from tests.functions.test_video_animations import KEPT, STEPS, frames, seen
+from tests.functions.test_video_animations import KEPT, STEPS, frames
 from tests.local.film import RATE, moving
+from tests.unit.video.animated import shown
 from tests.unit.video.made import times
 
 LOST = 2
@@ -70,7 +71,7 @@ def test_a_png_whose_first_picture_is_laid_over_nothing(tmp_path: Path, registry
     film = Film(tmp_path / "objects", registry)
     result, path = film.run(film.job(astronaut, target))
     assert result.frames == result.frames_swapped == len(STEPS)
-    assert seen(path)[0] == STEPS
+    assert shown(path)[0] == STEPS
 
 
 @pytest.mark.parametrize(("form", "into"), [("webp", "mp4"), ("webp", "webm"), ("gif", "mkv"), ("png", "mp4")])
@@ -90,10 +91,10 @@ def test_a_picture_that_lasts_next_to_no_time_is_swapped_and_shown_as_browsers_d
     form: str, tmp_path: Path, registry: Models, astronaut: Path
 ) -> None:
     target = animated(astronaut, tmp_path / f"target.{form}", **{**KEPT[form], "duration": HASTY[form]})
-    assert seen(target)[0] == HASTY[form]
+    assert shown(target)[0] == HASTY[form]
     film = Film(tmp_path / "objects", registry)
     result, path = film.run(film.job(astronaut, target))
     assert result.frames_swapped == result.frames == len(STEPS)
-    assert seen(path)[0] == [step if step > 10 else 100 for step in HASTY[form]]
-    for old, new in zip(seen(target)[1], seen(path)[1], strict=True):
+    assert shown(path)[0] == [step if step > 10 else 100 for step in HASTY[form]]
+    for old, new in zip(shown(target)[1], shown(path)[1], strict=True):
         assert np.abs(old.astype(int) - new)[FACE].max() > 40
