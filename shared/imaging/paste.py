@@ -29,7 +29,7 @@ def paste(frame: Frame, crop: NDArray[np.uint8] | Plane, mask: Plane, matrix: Do
     Works in tiles counted from the crop's own corner, so that a face cut by the frame's edge gets the very pixels that
     it would get in a larger frame.
     """
-    new, beside = framed(*shrink(crop.astype(np.float32, copy=False), matrix))
+    new, beside, beyond = framed(*shrink(crop.astype(np.float32, copy=False), matrix))
     share, into = shrink(mask, matrix, border=_NOTHING)
     for x, y, width, height in _tiles(crop.shape[0], matrix, tile(into), frame.shape):
         left, top = max(x, 0), max(y, 0)
@@ -38,7 +38,7 @@ def paste(frame: Frame, crop: NDArray[np.uint8] | Plane, mask: Plane, matrix: Do
         weight = bilinear(share, moved(into, x, y), (width, height), border=_NOTHING)[seen]
         if not weight.any():
             continue
-        colours = sample(new, moved(beside, x, y), (width, height), border=_NOTHING)[seen]
+        colours = sample(new, moved(beside, x, y), (width, height), border=beyond)[seen]
         part[:] = cv2.convertScaleAbs(cv2.blendLinear(colours, part.astype(np.float32), weight, 1 - weight))
 
 
@@ -58,9 +58,9 @@ def paste_planes(planes: Sequence[Samples], crops: Sequence[Plane], mask: Plane,
         weight = bilinear(share, moved(into, x, y), (width, height), border=_NOTHING)[seen]
         if not weight.any():
             continue
-        for plane, (crop, beside) in zip(planes, new, strict=True):
+        for plane, (crop, beside, beyond) in zip(planes, new, strict=True):
             part = plane[inside]
-            level = sample(crop, moved(beside, x, y), (width, height), border=_NOTHING)[seen]
+            level = sample(crop, moved(beside, x, y), (width, height), border=beyond)[seen]
             step = cv2.subtract(level, part, dtype=cv2.CV_32F)
             part[:] = cv2.add(part, cv2.multiply(step, weight), dtype=kind)
 

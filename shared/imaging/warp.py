@@ -87,14 +87,17 @@ def sample(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.
     return _mean(samples, size)
 
 
-def framed(image: A, back: Doubles) -> tuple[A, Doubles]:
-    """An image with its edge repeated as far as `sample` looks for an output pixel that shows it, and the map into it.
+def framed(image: A, back: Doubles) -> tuple[A, Doubles, int]:
+    """An image that is enlarged, with its edge repeated as far as `sample` looks for an output pixel that shows it; the
+    map into it, and what lies further out (cv2.BORDER_*).
 
-    With it what lies further out can be constant: OpenCV repeats an edge many times slower than it samples.
+    OpenCV repeats an edge many times slower than it samples. What is not enlarged has few pixels beyond, and is large.
     """
-    room = 2 + math.ceil(_step(back))
+    if (step := _step(back)) > 1:
+        return image, back, cv2.BORDER_REPLICATE
+    room = 2 + math.ceil(step)
     wide = cv2.copyMakeBorder(image, room, room, room, room, cv2.BORDER_REPLICATE)
-    return cast(A, wide), _within(back, -room)
+    return cast(A, wide), _within(back, -room), cv2.BORDER_CONSTANT
 
 
 def bilinear(image: A, back: Doubles, size: tuple[int, int], *, border: int = cv2.BORDER_REPLICATE) -> A:
