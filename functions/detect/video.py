@@ -48,7 +48,7 @@ def tracks(event: Segment, ctx: Context) -> Tracks:
             cast, warned = following.follow(clip, samples)
         clip.unlink()
         with (kept := Path(name) / "tracks.npz").open("wb") as file:
-            record.save(people.chosen(cast), file)
+            record.write(people.chosen(cast), file)
         tracked = ctx.storage.save_file(f"tracks.{event.index}.npz", kept, BYTES)
     return Tracks(
         job=event.job,

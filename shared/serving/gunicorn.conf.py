@@ -12,14 +12,13 @@ from typing import Any
 from shared.serving import lifecycle
 from shared.settings import Settings
 from shared.telemetry import logs
-from shared.vision.threads import POOLS
+from shared.vision.threads import quiet
 
 _settings = Settings.from_environment(os.environ)
 _serving = _settings.serving
 logs.configure(_serving.log_level, _settings.secrets())
 
-for _name, _value in POOLS.items():  # inherited by the worker before it imports numpy
-    os.environ.setdefault(_name, _value)
+quiet(os.environ)  # inherited by the worker before it imports numpy
 
 SPARE_THREADS = 8
 """For probes, /wake and refusals while every slot works, and for connections that say nothing yet."""

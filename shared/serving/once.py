@@ -29,7 +29,7 @@ from shared.serving.app import alone
 from shared.serving.receive import Receiver, Services
 from shared.settings import Settings
 from shared.telemetry import logs
-from shared.vision.threads import POOLS
+from shared.vision.threads import quiet
 
 AGAIN, NEVER = 75, 65
 """EX_TEMPFAIL and EX_DATAERR of sysexits.h."""
@@ -42,8 +42,7 @@ def main() -> int:
     parser.add_argument("stage")
     settings = Settings.from_environment(os.environ)
     logs.configure(settings.serving.log_level, settings.secrets())
-    for name, value in POOLS.items():
-        os.environ.setdefault(name, value)
+    quiet(os.environ)
     return run(parser.parse_args().stage, os.environ)
 
 

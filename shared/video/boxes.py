@@ -68,18 +68,21 @@ class Box:
         return values
 
 
+def head(source: Source, place: int) -> tuple[bytes, int, int]:
+    """Name and size of a box as its head says them, and how long that is; size 0: up to the end. ISO 14496-12, 4.2."""
+    found = source.at(place, 16)
+    size = int.from_bytes(found[:4], "big")
+    return (found[4:8], int.from_bytes(found[8:16], "big"), 16) if size == 1 else (found[4:8], size, 8)
+
+
 def boxes(source: Source, begin: int, end: int) -> Iterator[Box]:
     """From one place to another, up to the first that does not end there. Raises MediaCorruptError for too many."""
     count = 0
     while begin + 8 <= end:
         count = counted(count)
-        head = source.at(begin, 16)
-        size, width = int.from_bytes(head[:4], "big"), 8
-        if size == 1:
-            size, width = int.from_bytes(head[8:16], "big"), 16
-        if size == 0:
-            size = end - begin
+        name, size, width = head(source, begin)
+        size = size or end - begin
         if size < width or begin + size > end:
             return
-        yield Box(source, head[4:8], begin, begin + width, begin + size)
+        yield Box(source, name, begin, begin + width, begin + size)
         begin += size

@@ -6,6 +6,7 @@ Data is stepped over, never unpacked. Knows the standard library and the error t
 from __future__ import annotations
 
 from shared.video import animations, matroska
+from shared.video.boxes import head
 from shared.video.source import Source
 from shared.video.walking import Walk, counted
 
@@ -26,18 +27,14 @@ dashcams and taggers, and every player stops before it."""
 
 
 def _boxes(source: Source) -> Walk:
-    """ISO 14496-12, 4.2."""
     place, count, indexed, fragmented = 0, 0, False, False
     while place + 8 <= source.size:
         count = counted(count)
-        head = source.at(place, 16)
-        size = int.from_bytes(head[:4], "big")
-        if size == 1:
-            size = int.from_bytes(head[8:16], "big")
+        name, size, _ = head(source, place)
         if size and (size < 8 or place + size > source.size):
-            return Walk(indexed and not fragmented and head[4:8] not in _FILM, indexed)
-        indexed |= head[4:8] in (b"moov", b"moof")
-        fragmented = head[4:8] == b"moof" or (fragmented and head[4:8] != b"mfra")  # which stands behind the last
+            return Walk(indexed and not fragmented and name not in _FILM, indexed)
+        indexed |= name in (b"moov", b"moof")
+        fragmented = name == b"moof" or (fragmented and name != b"mfra")  # which stands behind the last
         if size == 0:  # up to the end
             return Walk(True, indexed)
         place += size

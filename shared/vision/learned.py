@@ -19,7 +19,7 @@ from shared.errors import InvalidOptionError, ModelInvalidError
 from shared.imaging.boost import join, split
 from shared.imaging.canvas import Still
 from shared.imaging.colour_match import match_colour
-from shared.imaging.geometry import invert, outline, region
+from shared.imaging.geometry import Doubles, invert, outline, region
 from shared.imaging.look import Canvas
 from shared.imaging.masks import box_mask
 from shared.imaging.masks import join as least
@@ -30,7 +30,6 @@ from shared.vision.geometry import alignment
 from shared.vision.parameters import Parameters
 from shared.vision.pixels import Pixels
 from shared.vision.protocols import (
-    Doubles,
     Floats,
     Image,
     Masker,

@@ -18,7 +18,6 @@ from shared.imaging.look import Canvas, Look
 
 Image: TypeAlias = NDArray[np.uint8]
 Floats: TypeAlias = NDArray[np.float32]
-Doubles: TypeAlias = NDArray[np.float64]
 Parameter: TypeAlias = str | int | float | bool
 
 

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import MutableMapping
 from pathlib import Path
 
-POOLS = {
+_POOLS = {
     "OPENBLAS_NUM_THREADS": "1",
     "OPENCV_THREAD_POOL_ACTIVE_WAIT_WORKER": "0",
     "OPENCV_THREAD_POOL_ACTIVE_WAIT_MAIN": "0",
 }
-"""Environment for libraries that are loaded later: numpy's matrices are small here, and its pool would spin through
+"""numpy's matrices are small here, and its pool would spin through
 0.2 s of CPU in every wake (bench_wake); OpenCV's spins between two calls, a sixth of the CPU in which a video's faces
 are followed. onnxruntime and OpenCV count their threads by `cpu_limit`."""
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 """cgroup v2: `<quota> <period>` in microseconds, or `max <period>` when there is no limit."""
+
+
+def quiet(environ: MutableMapping[str, str]) -> None:
+    """Tell libraries that are loaded later, here or by a child that inherits it, not to let idle threads spin; what is
+    set already holds."""
+    for name, value in _POOLS.items():
+        environ.setdefault(name, value)
 
 
 def cpu_limit(path: Path = CPU_MAX) -> int:

@@ -67,7 +67,8 @@ SQS = "dev.knative.connector.event.aws-sqs"
 
 IMPORT = """
 import os, time
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as gunicorn.conf.py does
+from shared.vision.threads import quiet
+quiet(os.environ)  # as gunicorn.conf.py does
 import shared.serving.app
 import functions.{stage}.main as main
 if getattr(main, "FRONT_DOOR", False):

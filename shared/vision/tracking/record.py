@@ -41,15 +41,8 @@ _FIELDS = {
 """Type and shape of every array of the file; -1 is any number."""
 
 
-def write(tracks: Tracks) -> bytes:
-    """The file; the same tracks give the same bytes."""
-    data = io.BytesIO()
-    save(tracks, data)
-    return data.getvalue()
-
-
-def save(tracks: Tracks, file: BinaryIO) -> None:
-    """The same, into an open one."""
+def write(tracks: Tracks, file: BinaryIO) -> None:
+    """Into an open file; the same tracks give the same bytes."""
     meshes = tracks.meshes if isinstance(tracks.meshes, Meshes) else Meshes.of(tracks.meshes)
     kept = {name: getattr(tracks, name) for name in _FIELDS.keys() & Tracks.__dataclass_fields__.keys()}
     packed = {"middles": meshes.middles, "steps": meshes.steps, "meshes": meshes.packed}

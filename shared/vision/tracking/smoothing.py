@@ -31,23 +31,13 @@ _POINTS = 39
 """Of a mesh, that are smoothed at once: it takes a dozen numbers of double length for each of their coordinates."""
 
 
-def smooth(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
-    """[frames, 468, 3] in pixels, without gaps; `ways` [3, 3] each: the pixels' motion since the frame before.
-
-    Where the pixels did not tell, the meshes' own motion stands in.
-    """
-    result = np.empty_like(meshes)
-    for start, part in runs(len(meshes), lambda low, high: meshes[low:high], ways):
-        result[start : start + len(part)] = part
-    return result
-
-
 def runs(
     count: int, meshes: Callable[[int, int], Floats], ways: Sequence[Doubles | None]
 ) -> Iterator[tuple[int, Floats]]:
-    """As `smooth`, for meshes that need not be there at once: those from one frame to another are asked for.
+    """The first frame and the smoothed meshes [frames, 468, 3] of each run, in pixels.
 
-    The first frame and the meshes of each run.
+    meshes: gives those from one frame to another, without gaps; they need not be there at once. ways: [3, 3] each, the
+    pixels' motion since the frame before; where they did not tell, the meshes' own motion stands in.
     """
     for start in range(0, count, _RUN):
         low, stop = max(0, start - _BESIDE), min(count, start + _RUN)

@@ -39,9 +39,14 @@ def made(frames: int = 20) -> Tracks:
     )
 
 
+def written(tracks: Tracks) -> bytes:
+    record.write(tracks, data := io.BytesIO())
+    return data.getvalue()
+
+
 def test_what_was_written_is_read() -> None:
     tracks = made()
-    again = record.read(record.write(tracks))
+    again = record.read(written(tracks))
     assert np.abs(again.meshes - tracks.meshes).max() < 0.01
     for name in ("pts", "cuts", "persons", "sources", "frame", "track", "boxes", "scores", "strengths"):
         assert np.array_equal(getattr(again, name), getattr(tracks, name))
@@ -50,9 +55,9 @@ def test_what_was_written_is_read() -> None:
 
 def test_the_file_is_half_of_the_numbers_at_most_and_always_the_same() -> None:
     tracks = made()
-    data = record.write(tracks)
+    data = written(tracks)
     assert len(data) < 0.55 * tracks.meshes.nbytes
-    assert data == record.write(made())
+    assert data == written(made())
 
 
 def test_a_frame_is_found_by_its_time() -> None:
@@ -76,13 +81,13 @@ def test_a_clip_without_faces() -> None:
     tracks = made()
     none = {name: getattr(tracks, name)[:0] for name in ("persons", "sources", "frame", "track", "meshes", "points")}
     none |= {name: getattr(tracks, name)[:0] for name in ("boxes", "scores", "strengths")}
-    again = record.read(record.write(replace(tracks, **none)))
+    again = record.read(written(replace(tracks, **none)))
     assert len(again.pts) == 20
     assert again.at(-1024) == []
 
 
 def with_array(name: str, value: object) -> bytes:
-    with np.load(io.BytesIO(record.write(made()))) as file:
+    with np.load(io.BytesIO(written(made()))) as file:
         arrays = dict(file)
     out = io.BytesIO()
     np.savez(out, **(arrays | {name: np.asarray(value)}))
@@ -97,7 +102,7 @@ class Trap:
 BAD = {
     "nothing": lambda: b"",
     "text": lambda: b"PK is no zip",
-    "cut short": lambda: record.write(made())[:-900],
+    "cut short": lambda: written(made())[:-900],
     "a pickle": lambda: pickle.dumps(made()),
     "an object": lambda: with_array("boxes", np.array([Trap()], object)),
     "another version": lambda: with_array("version", np.int32(2)),

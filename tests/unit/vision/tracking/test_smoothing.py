@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -9,12 +11,18 @@ from shared.imaging.geometry import Doubles
 from shared.vision.protocols import Floats
 from shared.vision.tracking import smoothing
 from shared.vision.tracking.flow import shift
-from shared.vision.tracking.smoothing import average, smooth
+from shared.vision.tracking.smoothing import average, runs
 
 from .world import mesh_at
 
 FRAMES, NOISE = 60, 0.12
 LIDS = slice(100, 130)
+
+
+def smooth(meshes: Floats, ways: Sequence[Doubles | None]) -> Floats:
+    """All runs, one after the other."""
+    found = runs(len(meshes), lambda low, high: meshes[low:high], ways)
+    return np.concatenate([part for _, part in found])
 
 
 def noisy(clean: Floats, seed: int = 0) -> Floats:
